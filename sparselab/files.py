@@ -1,0 +1,113 @@
+"""Reading and writing files so that nothing half-done is left or silently taken.
+
+Everything the lab saves goes through :func:`atomic_path`: the file appears whole or not at all.
+Everything it reads line by line goes through :func:`read_json_lines` or :func:`open_text`, which
+name the file and the line that is wrong.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TextIO
+
+
+@contextmanager
+def atomic_path(target: str | Path) -> Iterator[Path]:
+    """Give a temporary path beside ``target``; on success it replaces ``target`` in one step.
+
+    If the body raises, ``target`` keeps what it had and the temporary file is removed. Missing
+    parent folders are made.
+    """
+    target = Path(target)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The suffix stays last, since writers such as pandas choose a format by it.
+    handle, name = tempfile.mkstemp(
+        dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-2:])
+    )
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        # mkstemp makes the file private; a saved result should have the usual permissions.
+        mask = os.umask(0)
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text(target: str | Path, text: str) -> None:
+    """Write ``text`` as UTF-8 to ``target``, whole or not at all."""
+    with atomic_path(target) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(target: str | Path, value: Any) -> None:
+    """Write ``value`` as indented JSON to ``target``, whole or not at all."""
+    write_text(target, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def sha256(path: str | Path) -> str:
+    """Return the SHA-256 checksum of a file in hexadecimal."""
+    digest = hashlib.sha256()
+    with Path(path).open("rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+@contextmanager
+def open_text(path: str | Path) -> Iterator[TextIO]:
+    """Open a UTF-8 text file for reading, unpacking it where its name ends in ``.gz``.
+
+    Raises ``FileNotFoundError`` or ``ValueError`` with one sentence for a missing file, a folder,
+    a broken or truncated gzip and bytes that are not UTF-8, wherever in the reading it shows.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"no such file: {path}.")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder, not a file.")
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rt", encoding="utf-8-sig") as stream:  # type: ignore[operator]
+            yield stream
+    except EOFError:
+        raise ValueError(f"{path} is a truncated gzip file.") from None
+    except gzip.BadGzipFile as error:
+        raise ValueError(f"{path} is not a readable gzip file ({error}).") from None
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error.reason}).") from None
+
+
+def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield ``(line number from 1, object)`` for each non-blank line of a JSON-lines file.
+
+    Raises ``ValueError`` naming the file and line where a line is no JSON object, and where the
+    file has none at all.
+    """
+    found = False
+    with open_text(path) as stream:
+        for number, line in enumerate(stream, start=1):
+            if not line.strip():
+                continue
+            found = True
+            try:
+                value = json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: not valid JSON ({error}).") from None
+            if not isinstance(value, dict):
+                raise ValueError(
+                    f"{path}, line {number}: a JSON object is expected, got {type(value).__name__}."
+                )
+            yield number, value
+    if not found:
+        raise ValueError(f"{path} is empty: at least one line is expected.")

@@ -1,0 +1,276 @@
+"""The exact solver: the cheapest placement for every budget at once.
+
+Minimises, over at most ``M`` checkpoints on the alignment grid ::
+
+    sum_t w_t * (G(t) - G(l(t; C)))
+
+Implements the dynamic programme of Theorem 2 (Shirokikh and Nikolenko, "Sparse Prefix Caching
+for Hybrid and Recurrent LLM Serving", arXiv 2605.05219) with two departures that leave it exact:
+
+* **Support reduction.** A checkpoint can move right, at no cost, until it stands on the last grid
+  position at or before the next depth that has weight. So only ``align * (d // align)`` for the
+  observed depths ``d`` are candidates, and depths that share a candidate form one *group*.
+* **Monotone convex-hull trick.** The inner minimum is an envelope of lines, O(1) amortised, where
+  the published code searches every position.
+
+Time is ``O(K * M)`` and memory ``4 * K * M`` bytes for ``K`` groups, however long the entry is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sparselab.overlap import LARGEST_EXACT_INTEGER, OverlapDistribution
+from sparselab.placement import Schedule
+from sparselab.recompute import PrefillCost, prefill_cost_values
+from sparselab.validation import check_integer
+
+if TYPE_CHECKING:
+    import pandas
+
+#: The solver refuses to keep more choices than this many bytes.
+MEMORY_LIMIT = 8 * 2**30
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The optimal cost for each budget ``0..max_budget``, and the schedules that reach it.
+
+    Attributes:
+        distribution: the overlaps that it was solved for.
+        max_budget: the largest budget ``M``.
+        align: the grid on which checkpoints stand, in tokens.
+        costs: ``costs[m] = sum_t w_t r(t; C*_m)`` in the weights' own unit times the prefill
+            cost's; read-only, shape ``(M + 1,)``; convex and non-increasing. ``int64`` where
+            :attr:`exact`, else ``float64``.
+        exact: whether the costs are exact integers: integer weights and costs with
+            ``total weight * G(N) < 2**53``. Elsewhere they are rounded as doubles are.
+    """
+
+    distribution: OverlapDistribution
+    max_budget: int
+    align: int
+    costs: NDArray[Any]
+    exact: bool
+    _candidates: NDArray[np.int64]
+    _choices: NDArray[np.int32]
+
+    @property
+    def expected(self) -> NDArray[np.float64]:
+        """``E[r]`` for each budget: :attr:`costs` over the total weight, shape ``(M + 1,)``."""
+        # Float weights may be so large that their sum is not finite: scale both alike.
+        scale = self.distribution.weights.max().item()
+        return (self.costs / scale) / (self.distribution.weights / scale).sum()
+
+    @property
+    def gains(self) -> NDArray[Any]:
+        """What each further checkpoint saves, in the unit of :attr:`costs`, shape ``(M,)``.
+
+        Non-increasing by convexity, so that gains can be compared across entries.
+        """
+        return -np.diff(self.costs)
+
+    def schedule(self, budget: int) -> Schedule:
+        """Return an optimal schedule of at most ``budget`` checkpoints, in ``0..max_budget``.
+
+        It holds fewer where fewer reach the same cost.
+        """
+        budget = check_integer("budget", budget, minimum=0, maximum=self.max_budget)
+        layer = int(np.flatnonzero(self.costs == self.costs[budget])[0])
+        group, chosen = self._candidates.size - 1, []
+        while layer > 0 and group >= 0:
+            group = int(self._choices[layer - 1, group])
+            chosen.append(int(self._candidates[group]))
+            layer, group = layer - 1, group - 1
+        return Schedule(chosen[::-1], self.distribution.length, "optimal")
+
+    def to_frame(self) -> pandas.DataFrame:
+        """Return one row a budget: cost, ``E[r]``, what the last checkpoint gained, positions."""
+        import pandas
+
+        budgets = range(self.max_budget + 1)
+        return pandas.DataFrame(
+            {
+                "budget": budgets,
+                "cost": self.costs,
+                "expected_recompute": self.expected,
+                "gain": np.append([0], self.gains),
+                "positions": [self.schedule(m).positions.tolist() for m in budgets],
+            }
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Frontier(budgets 0..{self.max_budget}, align={self.align}, "
+            f"E[r] from {self.expected[0]:,.1f} to {self.expected[-1]:,.1f}, "
+            f"{'exact' if self.exact else 'rounded'} costs)"
+        )
+
+
+@dataclass(frozen=True)
+class _Groups:
+    """The depths of a distribution gathered by candidate position.
+
+    ``starts[g]..starts[g + 1]`` are the support depths that candidate ``g`` serves best; depths
+    before ``starts[0]`` have no candidate, and are served from scratch.
+    """
+
+    weights: NDArray[np.float64]
+    scale: float
+    depth_costs: NDArray[np.float64]
+    candidates: NDArray[np.int64]
+    candidate_costs: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    exact: bool
+
+
+def optimal_frontier(
+    distribution: OverlapDistribution,
+    max_budget: int,
+    align: int = 1,
+    prefill_cost: PrefillCost = None,
+) -> Frontier:
+    """Return the optimal cost and schedule for every budget ``0..max_budget``, in one run.
+
+    Args:
+        distribution: weights on overlap depths; integer counts give exact integer costs.
+        max_budget: the largest number of checkpoints, at least 0.
+        align: checkpoints stand on multiples of it; the cost still counts every token.
+        prefill_cost: the non-decreasing ``G``, by default tokens; see `recompute.py`.
+
+    Raises:
+        TypeError, ValueError: for arguments outside their range.
+    """
+    max_budget, align = _check_arguments(distribution, max_budget, align)
+    groups = _gather(distribution, align, prefill_cost)
+    layers = min(max_budget, groups.candidates.size)
+    _check_memory(layers, groups.candidates.size)
+    choices = np.empty((layers, groups.candidates.size), dtype=np.int32)
+    saved = np.zeros((3, groups.candidates.size + 1))
+    if layers:
+        from sparselab.optimal_kernel import solve_layers
+
+        group_weights = np.add.reduceat(groups.weights, groups.starts[:-1])
+        weight_below = np.concatenate(([0.0], np.cumsum(group_weights)))
+        solve_layers(weight_below, groups.candidate_costs, layers, choices, saved)
+    costs = _costs(groups, choices, saved[0, : layers + 1], max_budget)
+    return Frontier(
+        distribution, max_budget, align, costs, groups.exact, groups.candidates, choices
+    )
+
+
+def reference_frontier(
+    distribution: OverlapDistribution,
+    max_budget: int,
+    align: int = 1,
+    prefill_cost: PrefillCost = None,
+) -> Frontier:
+    """The readable twin of :func:`optimal_frontier`: the same answer in O(K^2 M), NumPy only.
+
+    ``dp[j] = min over s of dp_before[s-1] + w(s, j)``, with ``w(s, j)`` the cost of serving the
+    groups ``s..j`` from a checkpoint at candidate ``s``; used to test the fast one.
+    """
+    max_budget, align = _check_arguments(distribution, max_budget, align)
+    groups = _gather(distribution, align, prefill_cost)
+    count = groups.candidates.size
+    served = np.add.reduceat(groups.weights, groups.starts[:-1]) if count else np.zeros(0)
+    scratch = groups.weights * groups.depth_costs
+    group_scratch = np.add.reduceat(scratch, groups.starts[:-1]) if count else np.zeros(0)
+    # segment[s, j] = w(s, j): from scratch, less what a checkpoint at s saves each request.
+    weight = np.cumsum(np.triu(np.broadcast_to(served, (count, count))), axis=1)
+    whole = np.cumsum(np.triu(np.broadcast_to(group_scratch, (count, count))), axis=1)
+    segment = np.triu(whole - groups.candidate_costs[:, None] * weight)
+    segment[np.tril_indices(count, -1)] = np.inf
+    before_first = float(scratch[: groups.starts[0]].sum())
+    dp = before_first + np.cumsum(group_scratch)
+    layers = min(max_budget, count)
+    choices = np.empty((layers, count), dtype=np.int32)
+    totals = [before_first + group_scratch.sum()]
+    for m in range(layers):
+        options = np.concatenate(([before_first], dp[:-1]))[:, None] + segment
+        choices[m], dp = options.argmin(axis=0), options.min(axis=0)
+        totals.append(dp[-1])
+    costs = _costs(groups, choices, totals[0] - np.array(totals), max_budget)
+    return Frontier(
+        distribution, max_budget, align, costs, groups.exact, groups.candidates, choices
+    )
+
+
+def _check_arguments(distribution: Any, max_budget: Any, align: Any) -> tuple[int, int]:
+    if not isinstance(distribution, OverlapDistribution):
+        raise TypeError(
+            f"distribution must be an OverlapDistribution, got {type(distribution).__name__}."
+        )
+    return (
+        check_integer("max_budget", max_budget, minimum=0),
+        check_integer("align", align, minimum=1),
+    )
+
+
+def _check_memory(layers: int, count: int) -> None:
+    needed = 4 * layers * count
+    if needed > MEMORY_LIMIT:
+        raise ValueError(
+            f"max_budget {layers} with {count} distinct depths needs {needed / 2**30:.1f} GiB, "
+            f"more than the {MEMORY_LIMIT / 2**30:.0f} GiB allowed: lower max_budget or raise align."
+        )
+
+
+def _gather(
+    distribution: OverlapDistribution, align: int, prefill_cost: PrefillCost
+) -> _Groups:
+    """Reduce the distribution to its candidate positions (exact; see the module's docstring)."""
+    depths, weights = distribution.depths, distribution.weights
+    positions = depths // align * align
+    if prefill_cost is None:
+        depth_costs, position_costs, largest = depths, positions, distribution.length
+    else:
+        cost = prefill_cost_values(prefill_cost, distribution.length)
+        depth_costs, position_costs, largest = cost[depths], cost[positions], cost[-1].item()
+    integers = weights.dtype.kind == "i" and depth_costs.dtype.kind == "i"
+    # Python's integers: the product may not fit in 64 bits.
+    exact = integers and distribution.total * largest < LARGEST_EXACT_INTEGER
+    # Scaled to at most 1, weights neither overflow nor vanish in products.
+    scale = 1.0 if exact else float(weights.max())
+    # A position that costs no more to reach than the candidate before it saves nothing more, and
+    # serves fewer: it is no candidate (nor is position 0, or any other that costs nothing).
+    is_new = np.diff(position_costs, prepend=0) > 0
+    starts = np.flatnonzero(is_new)
+    return _Groups(
+        weights=weights / scale,
+        scale=scale,
+        depth_costs=depth_costs.astype(np.float64),
+        candidates=positions[starts],
+        candidate_costs=position_costs[starts].astype(np.float64),
+        starts=np.append(starts, depths.size),
+        exact=exact,
+    )
+
+
+def _costs(
+    groups: _Groups, choices: NDArray[np.int32], saved: NDArray[np.float64], max_budget: int
+) -> NDArray[Any]:
+    """Return the cost for each budget, from what each number of checkpoints saves.
+
+    Exact integers come by subtraction. Elsewhere each schedule is priced afresh, and one that
+    rounding made no better than its predecessor gives way to it.
+    """
+    scratch = float(groups.weights @ groups.depth_costs)
+    if groups.exact:
+        costs: NDArray[Any] = (scratch - saved).astype(np.int64)
+    else:
+        from sparselab.optimal_kernel import price_layers
+
+        costs = np.empty(saved.size)
+        costs[0] = scratch
+        price_layers(
+            groups.weights, groups.depth_costs, groups.starts, groups.candidate_costs, choices, costs
+        )
+        costs = np.minimum.accumulate(costs) * groups.scale
+    costs = np.append(costs, np.full(max_budget + 1 - costs.size, costs[-1]))
+    costs.setflags(write=False)
+    return costs

@@ -1,0 +1,107 @@
+"""The numba kernels of `optimal.py`, apart so that numba is imported only when one solves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+
+@njit("void(float64[::1], float64[::1], int64, int32[:,::1], float64[:,::1])", cache=True, error_model="numpy")
+def solve_layers(
+    weight_below: NDArray[np.float64],
+    saving: NDArray[np.float64],
+    layers: int,
+    choices: NDArray[np.int32],
+    saved: NDArray[np.float64],
+) -> None:
+    """Fill ``choices[m - 1, j]``: where the last of ``m`` checkpoints serving groups ``0..j`` stands.
+
+    Args:
+        weight_below: ``P``, shape ``(K + 1,)``; ``P[j]`` is the weight of groups ``0..j-1``.
+        saving: ``G`` at each group's candidate position, strictly increasing, shape ``(K,)``.
+        layers: the number of checkpoints ``M``, at most ``K``.
+        choices: the result, shape ``(M, K)``.
+        saved: the most that ``m`` checkpoints save of groups ``0..K-1``, by ``m`` in row 0; rows
+            1 and 2 are working space of ``K + 1`` values.
+
+    The recurrence, in savings rather than costs (the two add up to a constant)::
+
+        S[m][j] = max over s <= j of  S[m-1][s-1] + G[s] * (P[j+1] - P[s])
+
+    is for each ``j`` the highest of lines with slope ``G[s]`` at ``x = P[j+1]``. Slopes and
+    queries both increase, so one deque of lines serves a whole layer in O(K).
+
+    All quantities that are compared are *crossings* of two lines, one rounded division each. For
+    integers with ``P * G < 2**53`` sums and products are exact, two lines that differ at an
+    integer ``x`` differ by at least 1 there, and so cross at least ``1 / G > x * 2**-53`` away:
+    rounding cannot put the crossing on the wrong side, and the optimum is exact.
+    """
+    count = saving.size
+    line = np.empty(count, dtype=np.int32)
+    slope = np.empty(count)
+    intercept = np.empty(count)
+    crossing = np.empty(count)  # where line i overtakes line i - 1
+    previous, current = saved[1], saved[2]
+    previous[:] = 0.0
+    for m in range(layers):
+        head, top = 0, -1
+        current[0] = 0.0
+        for j in range(count):
+            new_slope = saving[j]
+            new_intercept = previous[j] - new_slope * weight_below[j]
+            at = -np.inf
+            while top >= head:
+                at = (intercept[top] - new_intercept) / (new_slope - slope[top])
+                if top == head or at > crossing[top]:
+                    break
+                top -= 1
+            top += 1
+            line[top], slope[top], intercept[top], crossing[top] = j, new_slope, new_intercept, at
+            x = weight_below[j + 1]
+            while head < top and x >= crossing[head + 1]:
+                head += 1
+            choices[m, j] = line[head]
+            current[j + 1] = slope[head] * x + intercept[head]
+        saved[0, m + 1] = current[count]
+        previous, current = current, previous
+
+
+@njit("void(float64[::1], float64[::1], int64[::1], float64[::1], int32[:,::1], float64[::1])", cache=True)
+def price_layers(
+    weights: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    starts: NDArray[np.int64],
+    saving: NDArray[np.float64],
+    choices: NDArray[np.int32],
+    priced: NDArray[np.float64],
+) -> None:
+    """Fill ``priced[m]`` with ``sum w * (G(d) - G(l))`` of the schedule of ``m`` checkpoints.
+
+    Args:
+        weights: weight of each support depth, shape ``(D,)``.
+        costs: ``G`` at each support depth, shape ``(D,)``.
+        starts: first support depth of each group, and ``D`` at the end, shape ``(K + 1,)``.
+        saving: ``G`` at each group's candidate position, shape ``(K,)``.
+        choices: from :func:`solve_layers`, shape ``(M, K)``.
+        priced: the result for ``m = 1..M`` in ``priced[1:]``.
+
+    Summing what is recomputed, rather than subtracting what is saved from the whole, keeps small
+    costs accurate; Neumaier's compensation keeps the sum itself so.
+    """
+    for m in range(1, choices.shape[0] + 1):
+        total, lost = 0.0, 0.0
+        layer, end, last_group = m, weights.size, choices.shape[1] - 1
+        while end > 0:
+            begin, base = 0, 0.0
+            if layer > 0 and last_group >= 0:
+                group = choices[layer - 1, last_group]
+                begin, base = starts[group], saving[group]
+                layer, last_group = layer - 1, group - 1
+            for depth in range(begin, end):
+                term = weights[depth] * (costs[depth] - base)
+                partial = total + term
+                lost += (total - partial) + term if total >= term else (term - partial) + total
+                total = partial
+            end = begin
+        priced[m] = total + lost
