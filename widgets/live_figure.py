@@ -1,0 +1,106 @@
+"""A figure that lives in the page and changes in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+
+_MISSING = object()
+
+
+class LiveFigure(go.FigureWidget):
+    """A ``FigureWidget`` that takes over a newly drawn figure by sending only what differs.
+
+    Two things are added to plotly's widget. :meth:`become` compares the new figure with the one
+    drawn before (not with what is on screen, so that a reader's zoom stays). And after a reload
+    of the page the widget shows its present state: plotly sends the one it was constructed with.
+    """
+
+    def __init__(self, figure: go.Figure) -> None:
+        super().__init__(figure)
+        self._drawn_data = [trace.to_plotly_json() for trace in figure.data]
+        self._drawn_layout = figure.layout.to_plotly_json()
+
+    def become(self, figure: go.Figure) -> bool:
+        """Show ``figure``; return whether traces were replaced, which loses their callbacks.
+
+        Traces at the same place and of the same type are changed in place. From the first one
+        that is of another type on, or missing on either side, they are deleted and added.
+        """
+        data = [trace.to_plotly_json() for trace in figure.data]
+        layout = figure.layout.to_plotly_json()
+        same = _common_start(self._drawn_data, data)
+        if same < len(self._drawn_data):
+            self.data = self.data[:same]
+        with self.batch_update():
+            for trace, old, new in zip(self.data, self._drawn_data, data, strict=False):
+                for path, value in _changes(old, new):
+                    trace[path] = value
+            for path, value in _changes(self._drawn_layout, layout):
+                self.layout[path] = value
+        if same < len(data):
+            self.add_traces(figure.data[same:])
+        replaced = same < max(len(self._drawn_data), len(data))
+        self._drawn_data, self._drawn_layout = data, layout
+        return replaced
+
+    def forget(self, name: str) -> None:
+        """Send the part ``name`` of the layout again at the next :meth:`become`, changed or not.
+
+        For parts that the reader moves in the page, such as shapes: what was drawn last is no
+        longer what is on screen.
+        """
+        self._drawn_layout.pop(name, None)
+
+    def get_state(self, key: Any = None, drop_defaults: bool = False) -> dict[str, Any]:
+        """Return the state for a page that (re)connects, with the data and layout of now."""
+        state = super().get_state(key, drop_defaults)
+        present = {
+            "_widget_data": getattr(self, "_data", None),
+            "_widget_layout": getattr(getattr(self, "_layout_obj", None), "_props", None),
+        }
+        for name, value in present.items():
+            if name in state and value is not None:
+                state[name] = self.trait_metadata(name, "to_json")(value, self)
+        return state
+
+
+def _common_start(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> int:
+    """Return how many leading traces have the same type."""
+    count = 0
+    for before, after in zip(old, new, strict=False):
+        if before.get("type") != after.get("type"):
+            break
+        count += 1
+    return count
+
+
+def _changes(
+    old: dict[str, Any], new: dict[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Any]]:
+    """Yield ``(path, new value)`` for each leaf that differs, ``None`` where it is gone."""
+    for key in [*new, *(key for key in old if key not in new)]:
+        path, before, after = f"{prefix}{key}", old.get(key, _MISSING), new.get(key)
+        if isinstance(before, dict) and isinstance(after, dict):
+            yield from _changes(before, after, f"{path}.")
+        elif not _equal(before, after):
+            yield path, after
+
+
+def _equal(a: Any, b: Any) -> bool:
+    """Compare leaves: numbers, text, lists or arrays."""
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return (
+            isinstance(a, np.ndarray)
+            and isinstance(b, np.ndarray)
+            and a.dtype == b.dtype
+            and np.array_equal(a, b)
+        )
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_equal(a[key], b[key]) for key in a)
+    return a is b or bool(a == b)
