@@ -216,13 +216,11 @@ def _check_memory(layers: int, count: int) -> None:
     if needed > MEMORY_LIMIT:
         raise ValueError(
             f"max_budget {layers} with {count} distinct depths needs {needed / 2**30:.1f} GiB, "
-            f"more than the {MEMORY_LIMIT / 2**30:.0f} GiB allowed: lower max_budget or raise align."
+            f"more than the {MEMORY_LIMIT / 2**30:.0f} GiB allowed: lower max_budget or align more."
         )
 
 
-def _gather(
-    distribution: OverlapDistribution, align: int, prefill_cost: PrefillCost
-) -> _Groups:
+def _gather(distribution: OverlapDistribution, align: int, prefill_cost: PrefillCost) -> _Groups:
     """Reduce the distribution to its candidate positions (exact; see the module's docstring)."""
     depths, weights = distribution.depths, distribution.weights
     positions = depths // align * align
@@ -268,7 +266,12 @@ def _costs(
         costs = np.empty(saved.size)
         costs[0] = scratch
         price_layers(
-            groups.weights, groups.depth_costs, groups.starts, groups.candidate_costs, choices, costs
+            groups.weights,
+            groups.depth_costs,
+            groups.starts,
+            groups.candidate_costs,
+            choices,
+            costs,
         )
         costs = np.minimum.accumulate(costs) * groups.scale
     costs = np.append(costs, np.full(max_budget + 1 - costs.size, costs[-1]))

@@ -7,7 +7,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 
-@njit("void(float64[::1], float64[::1], int64, int32[:,::1], float64[:,::1])", cache=True, error_model="numpy")
+@njit(
+    "void(float64[::1], float64[::1], int64, int32[:,::1], float64[:,::1])",
+    cache=True,
+    error_model="numpy",
+)
 def solve_layers(
     weight_below: NDArray[np.float64],
     saving: NDArray[np.float64],
@@ -15,7 +19,7 @@ def solve_layers(
     choices: NDArray[np.int32],
     saved: NDArray[np.float64],
 ) -> None:
-    """Fill ``choices[m - 1, j]``: where the last of ``m`` checkpoints serving groups ``0..j`` stands.
+    """Fill ``choices[m - 1, j]``: the last of ``m`` checkpoints that serve groups ``0..j``.
 
     Args:
         weight_below: ``P``, shape ``(K + 1,)``; ``P[j]`` is the weight of groups ``0..j-1``.
@@ -67,7 +71,10 @@ def solve_layers(
         previous, current = current, previous
 
 
-@njit("void(float64[::1], float64[::1], int64[::1], float64[::1], int32[:,::1], float64[::1])", cache=True)
+@njit(
+    "void(float64[::1], float64[::1], int64[::1], float64[::1], int32[:,::1], float64[::1])",
+    cache=True,
+)
 def price_layers(
     weights: NDArray[np.float64],
     costs: NDArray[np.float64],

@@ -238,7 +238,9 @@ class OverlapDistribution:
             )
         return cls(
             np.concatenate([part.depths for part in parts]),
-            np.concatenate([w * part.probabilities() for part, w in zip(parts, shares, strict=True)]),
+            np.concatenate(
+                [w * part.probabilities() for part, w in zip(parts, shares, strict=True)]
+            ),
             max(part.length for part in parts),
         )
 

@@ -175,9 +175,7 @@ def register_policy(
     """
     unknown = set(needs) - {"budget", "distribution"}
     if unknown:
-        raise ValueError(
-            f"needs may name 'budget' and 'distribution', got {sorted(unknown)[0]!r}."
-        )
+        raise ValueError(f"needs may name 'budget' and 'distribution', got {sorted(unknown)[0]!r}.")
     if name in _REGISTRY:
         raise ValueError(f"name {name!r} is taken by another policy.")
 

@@ -1,0 +1,108 @@
+"""Arguments that several commands share, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from sparselab.overlap import OverlapDistribution
+from sparselab.placement import REQUIRED, Policy, policies
+
+
+def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--length``, ``--budget``, ``--align``, ``--overlap``, ``--option`` and ``--json``."""
+    parser.add_argument(
+        "--length", type=int, help="tokens in the entry (default: the overlap table's, or 4096)"
+    )
+    parser.add_argument("--budget", type=int, default=8, help="checkpoints allowed (default: 8)")
+    parser.add_argument(
+        "--align", type=int, default=1, help="positions are multiples of it (default: 1)"
+    )
+    parser.add_argument(
+        "--overlap",
+        default="uniform",
+        metavar="NAME-or-CSV",
+        help="a shipped table, a CSV with the header depth,requests, or 'uniform' (the default)",
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the policy, e.g. block_size=256; may be repeated",
+    )
+    add_json_argument(parser)
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--json``, which prints one JSON object for scripts."""
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def overlap_distribution(source: str, length: int | None) -> OverlapDistribution:
+    """Return the distribution that ``--overlap`` and ``--length`` name.
+
+    A table that is longer than ``length`` is restricted to it (deeper requests count at the
+    length), with a notice on standard error.
+    """
+    from sparselab.shipped_data import datasets, load_overlap
+
+    if source == "uniform":
+        return OverlapDistribution.uniform(4096 if length is None else length)
+    is_file = source not in datasets() and (Path(source).suffix or "/" in source)
+    table = OverlapDistribution.from_csv(source) if is_file else load_overlap(source)
+    if length is None or length == table.length:
+        return table
+    deeper = int(table.weights[table.depths > length].sum())
+    if deeper:
+        print(
+            f"notice: {source} reaches depth {table.length}; {deeper} of its {table.total} "
+            f"requests are deeper than --length {length} and count at {length}.",
+            file=sys.stderr,
+        )
+    return table.restrict(length)
+
+
+def policy_options(pairs: list[str]) -> dict[str, Any]:
+    """Return ``--option NAME=VALUE`` pairs as keyword arguments, values as Python literals."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, separator, text = pair.partition("=")
+        if not separator or not name.isidentifier():
+            raise ValueError(f"--option must be NAME=VALUE, got {pair!r}.")
+        try:
+            options[name] = ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            options[name] = text
+    return options
+
+
+def comparable_policies() -> dict[str, Policy]:
+    """Return the policies that a length, a budget and overlaps suffice for."""
+    return {
+        name: policy
+        for name, policy in policies().items()
+        if not any(default is REQUIRED for default in policy.options.values())
+    }
+
+
+def print_json(value: Any) -> None:
+    """Print ``value`` as one JSON object; infinities become null, as JSON has none."""
+    print(json.dumps(finite(value), indent=2, ensure_ascii=False))
+
+
+def finite(value: Any) -> Any:
+    """Return ``value`` with NumPy scalars as Python's and non-finite floats as ``None``."""
+    if isinstance(value, dict):
+        return {str(key): finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if hasattr(value, "tolist"):
+        return finite(value.tolist())
+    if isinstance(value, float) and value - value != 0:
+        return None
+    return value

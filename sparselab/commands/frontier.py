@@ -1,0 +1,93 @@
+"""``sparselab frontier``: expected recompute against the budget, beside other policies."""
+
+from __future__ import annotations
+
+import argparse
+
+from sparselab.commands.arguments import (
+    add_placement_arguments,
+    comparable_policies,
+    overlap_distribution,
+    policy_options,
+    print_json,
+)
+from sparselab.optimal import optimal_frontier
+from sparselab.overlap import OverlapDistribution
+from sparselab.placement import place
+from sparselab.recompute import expected_recompute
+
+SUMMARY = "the least expected recompute for every budget, beside the other policies"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``sparselab frontier``."""
+    parser.add_argument(
+        "--policy",
+        action="append",
+        metavar="POLICY",
+        help="a policy to show beside the optimum; may be repeated (default: all that apply)",
+    )
+    add_placement_arguments(parser)
+    parser.epilog = "example: sparselab frontier --overlap mooncake_conversation --budget 16 --json"
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Solve, compare and print."""
+    distribution = overlap_distribution(arguments.overlap, arguments.length)
+    frontier = optimal_frontier(distribution, arguments.budget, arguments.align)
+    names = arguments.policy or [name for name in comparable_policies() if name != "optimal"]
+    options = policy_options(arguments.option)
+    others = [
+        _compare(name, distribution, arguments.budget, arguments.align, options) for name in names
+    ]
+    result = {
+        "overlap": arguments.overlap,
+        "length": distribution.length,
+        "align": arguments.align,
+        "exact": frontier.exact,
+        "optimal": [
+            {
+                "budget": budget,
+                "checkpoints": len(frontier.schedule(budget)),
+                "cost": frontier.costs[budget].item(),
+                "expected_recompute_tokens": frontier.expected[budget].item(),
+                "positions": frontier.schedule(budget).positions.tolist(),
+            }
+            for budget in range(arguments.budget + 1)
+        ],
+        "policies": others,
+    }
+    if arguments.json:
+        print_json(result)
+    else:
+        _print_table(result)
+    return 0
+
+
+def _compare(
+    name: str, distribution: OverlapDistribution, budget: int, align: int, options: dict
+) -> dict:
+    """Return a policy's number of checkpoints and E[r], beside the optimum's with as many."""
+    schedule = place(name, distribution.length, budget, distribution, align, **options)
+    best = optimal_frontier(distribution, len(schedule), align)
+    return {
+        "policy": name,
+        "checkpoints": len(schedule),
+        "expected_recompute_tokens": expected_recompute(schedule, distribution),
+        "optimal_with_as_many": best.expected[len(schedule)].item(),
+    }
+
+
+def _print_table(result: dict) -> None:
+    print(f"overlap {result['overlap']}, {result['length']:,} tokens, align {result['align']}")
+    print(f"\n{'budget':>8} {'E[r], tokens':>14}  positions (optimal)")
+    for row in result["optimal"]:
+        shown = " ".join(map(str, row["positions"][:10]))
+        more = f" ... {len(row['positions']) - 10} more" if len(row["positions"]) > 10 else ""
+        print(f"{row['budget']:>8} {row['expected_recompute_tokens']:>14,.1f}  {shown}{more}")
+    print(f"\n{'policy':>12} {'checkpoints':>12} {'E[r], tokens':>14} {'optimum with as many':>22}")
+    for row in result["policies"]:
+        print(
+            f"{row['policy']:>12} {row['checkpoints']:>12,} "
+            f"{row['expected_recompute_tokens']:>14,.1f} {row['optimal_with_as_many']:>22,.1f}"
+        )
