@@ -77,7 +77,7 @@ class OverlapDistribution:
         return self._weights.sum().item()
 
     def pmf(self) -> NDArray[np.float64]:
-        """Return the probability of each depth ``0..length``, normalised: shape ``(length + 1,)``."""
+        """Return the normalised weight of each depth ``0..length``, shape ``(length + 1,)``."""
         dense = np.zeros(self._length + 1)
         dense[self._depths] = self.probabilities()
         return dense
@@ -100,14 +100,14 @@ class OverlapDistribution:
     # -- distances -----------------------------------------------------------------------------
 
     def tv(self, other: OverlapDistribution) -> float:
-        """Return the total variation distance ``0.5 * sum_t |p_t - q_t|`` of the normalised weights.
+        """Return the total variation distance ``0.5 * sum |p_t - q_t|``, weights normalised.
 
         The two may have any supports and lengths; a depth beyond one's length has weight 0 there.
         """
         return min(1.0, 0.5 * float(np.abs(self._difference(other)).sum()))
 
     def ks(self, other: OverlapDistribution) -> float:
-        """Return the Kolmogorov-Smirnov distance ``max_t |P(t) - Q(t)|`` of the normalised weights."""
+        """Return the Kolmogorov-Smirnov distance ``max |P(t) - Q(t)|``, weights normalised."""
         return min(1.0, float(np.abs(np.cumsum(self._difference(other))).max()))
 
     def _difference(self, other: OverlapDistribution) -> NDArray[np.float64]:
@@ -297,8 +297,10 @@ def _as_weights(weights: ArrayLike) -> NDArray[Any]:
         raise ValueError(f"weights must be finite and not negative, got {wrong[0]}.")
     if array.dtype.kind == "f" or array.size == 0:
         return array.astype(np.float64)
-    if sum(array.tolist()) > np.iinfo(np.int64).max:
-        raise ValueError(f"integer weights must sum to less than 2**63, got {sum(array.tolist())}.")
+    largest = np.iinfo(np.int64).max
+    # Python's integers add up what might overflow; most sums are far from it.
+    if int(array.max()) * array.size > largest and (total := sum(array.tolist())) > largest:
+        raise ValueError(f"integer weights must sum to less than 2**63, got {total}.")
     return array.astype(np.int64)
 
 
@@ -310,8 +312,8 @@ def _merge(
     # order in which the caller listed them.
     order = np.lexsort((weights, depths))
     depths, weights = depths[order], weights[order]
-    starts = np.flatnonzero(np.r_[True, depths[1:] != depths[:-1]]) if depths.size else []
-    if len(starts) != depths.size:
+    starts = np.flatnonzero(np.diff(depths, prepend=-1))
+    if starts.size != depths.size:
         depths, weights = depths[starts], np.add.reduceat(weights, starts)
     keep = weights > 0
     return np.array(depths[keep]), np.array(weights[keep])

@@ -58,7 +58,7 @@ class Schedule:
 
     @property
     def positions(self) -> NDArray[np.int64]:
-        """The checkpoint positions, strictly increasing in ``1..length``; read-only, shape ``(M,)``."""
+        """Positions, strictly increasing in ``1..length``; read-only, shape ``(M,)``."""
         return self._positions
 
     @property
@@ -272,7 +272,7 @@ def no_cache(context: PlacementContext) -> ArrayLike:
 
 @register_policy("kv_only", "attention KV is kept, no checkpoint: no recurrent layer can skip")
 def kv_only(context: PlacementContext) -> ArrayLike:
-    """No checkpoint: recomputes what ``no_cache`` does, and pays for the KV (ignores the budget)."""
+    """No checkpoint: recomputes what ``no_cache`` does and pays for KV (ignores the budget)."""
     return []
 
 
@@ -328,7 +328,8 @@ def optimal(context: PlacementContext) -> ArrayLike:
     """The positions that minimise ``E[r]`` on the alignment grid, by `optimal.py`."""
     from sparselab.optimal import optimal_frontier
 
-    assert context.budget is not None and context.distribution is not None
+    assert context.budget is not None
+    assert context.distribution is not None
     frontier = optimal_frontier(
         context.distribution, context.budget, context.align, context.prefill_cost
     )

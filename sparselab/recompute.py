@@ -67,11 +67,14 @@ def recompute(schedule: Schedule, t: ArrayLike, prefill_cost: PrefillCost = None
     ``t`` may be one depth or an array of them, each in ``0..schedule.length``; the answer has its
     shape and the unit of ``prefill_cost`` (tokens by default).
     """
-    start = schedule.resume_point(t)
+    depths = np.asarray(t)
+    starts = np.asarray(schedule.resume_point(depths))
     if prefill_cost is None:
-        return np.asarray(t) - start if np.ndim(t) else int(t) - start  # type: ignore[call-overload]
-    cost = prefill_cost_values(prefill_cost, schedule.length)
-    return cost[t] - cost[start]
+        costs = depths - starts
+    else:
+        values = prefill_cost_values(prefill_cost, schedule.length)
+        costs = np.asarray(values[depths] - values[starts])
+    return costs if depths.ndim else costs.item()
 
 
 def total_recompute(
@@ -140,7 +143,7 @@ class PrefillCostModel:
 
     The quadratic term is attention's; the overhead is paid once a call, whatever its length, and
     so is no part of ``G``: called with token counts the model returns
-    ``G(x) = linear * x + quadratic * x**2``, which starts at 0 and can be the solver's prefill cost.
+    ``G(x) = linear * x + quadratic * x**2``, which starts at 0 and can be a prefill cost.
 
     Args:
         overhead_ms: milliseconds a call costs whatever its length.
@@ -162,7 +165,7 @@ class PrefillCostModel:
         return self.linear_ms * x + self.quadratic_ms * x**2
 
     def predict_ms(self, start: ArrayLike, end: ArrayLike) -> NDArray[np.float64]:
-        """Return the milliseconds of computing tokens ``start..end`` after a resume at ``start``."""
+        """Return the milliseconds of computing tokens ``start..end`` after a resume."""
         return self.overhead_ms + self(end) - self(start)
 
     @classmethod

@@ -43,7 +43,7 @@ def check_number(
     maximum: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return ``value`` as a finite ``float`` within the bounds (``above`` and ``below`` are strict).
+    """Return ``value`` as a finite ``float`` within the bounds (``above``, ``below``: strict).
 
     Raises ``TypeError`` where it is no number and ``ValueError`` where it is outside.
     """
@@ -75,7 +75,7 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
 
 
 def nearest(value: Any, choices: Iterable[str]) -> str:
-    """Return `` (did you mean 'x'?)`` for the choice nearest to ``value``, or nothing if none is near."""
+    """Return `` (did you mean 'x'?)`` for the nearest choice, or nothing."""
     by_lower = {choice.lower(): choice for choice in choices}
     match = difflib.get_close_matches(str(value).lower(), list(by_lower), n=1, cutoff=0.5)
     return f" (did you mean {by_lower[match[0]]!r}?)" if match else ""

@@ -8,6 +8,7 @@ import os
 import platform
 import shutil
 import sys
+from typing import Any
 
 from sparselab.commands.arguments import add_json_argument, print_json
 from sparselab.provenance import versions
@@ -36,7 +37,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Look around and print what was found; the exit code is 0 whatever is missing."""
-    report = {
+    report: dict[str, Any] = {
         "platform": platform.platform(),
         "python_executable": sys.executable,
         "cpu_cores": os.cpu_count(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import Any
 
 from sparselab.commands.arguments import add_json_argument, print_json
 from sparselab.placement import REQUIRED, policies
@@ -18,7 +19,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print a line, or a JSON entry, for each policy."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "policy": policy.name,
             "summary": policy.summary,
