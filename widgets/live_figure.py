@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 import plotly.graph_objects as go
 
+#: A figure, or the plain data ``{"data": [...], "layout": {...}}`` of one, which is much faster.
+Drawing = go.Figure | dict[str, Any]
+
 _MISSING = object()
 
 
@@ -19,19 +22,17 @@ class LiveFigure(go.FigureWidget):
     of the page the widget shows its present state: plotly sends the one it was constructed with.
     """
 
-    def __init__(self, figure: go.Figure) -> None:
+    def __init__(self, figure: Drawing) -> None:
+        self._drawn_data, self._drawn_layout = _plain(figure)
         super().__init__(figure)
-        self._drawn_data = [trace.to_plotly_json() for trace in figure.data]
-        self._drawn_layout = figure.layout.to_plotly_json()
 
-    def become(self, figure: go.Figure) -> bool:
+    def become(self, figure: Drawing) -> bool:
         """Show ``figure``; return whether traces were replaced, which loses their callbacks.
 
         Traces at the same place and of the same type are changed in place. From the first one
         that is of another type on, or missing on either side, they are deleted and added.
         """
-        data = [trace.to_plotly_json() for trace in figure.data]
-        layout = figure.layout.to_plotly_json()
+        data, layout = _plain(figure)
         same = _common_start(self._drawn_data, data)
         if same < len(self._drawn_data):
             self.data = self.data[:same]
@@ -42,7 +43,7 @@ class LiveFigure(go.FigureWidget):
             for path, value in _changes(self._drawn_layout, layout):
                 self.layout[path] = value
         if same < len(data):
-            self.add_traces(figure.data[same:])
+            self.add_traces(data[same:])
         replaced = same < max(len(self._drawn_data), len(data))
         self._drawn_data, self._drawn_layout = data, layout
         return replaced
@@ -68,11 +69,21 @@ class LiveFigure(go.FigureWidget):
         return state
 
 
+def _plain(figure: Drawing) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """Return traces and layout as plain data, which plotly does not write into."""
+    if isinstance(figure, go.Figure):
+        return (
+            [trace.to_plotly_json() for trace in figure.data],
+            figure.layout.to_plotly_json(),
+        )
+    return list(figure["data"]), dict(figure["layout"])
+
+
 def _common_start(old: list[dict[str, Any]], new: list[dict[str, Any]]) -> int:
     """Return how many leading traces have the same type."""
     count = 0
     for before, after in zip(old, new, strict=False):
-        if before.get("type") != after.get("type"):
+        if before.get("type", "scatter") != after.get("type", "scatter"):
             break
         count += 1
     return count

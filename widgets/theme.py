@@ -103,8 +103,9 @@ def _axis() -> dict[str, object]:
     }
 
 
-TEMPLATE = go.layout.Template(
-    layout={
+#: The template of every figure, as plain data: ``layout.template``.
+TEMPLATE = {
+    "layout": {
         "colorway": list(HUES),
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
@@ -116,12 +117,14 @@ TEMPLATE = go.layout.Template(
         "xaxis": _axis(),
         "yaxis": _axis(),
     }
-)
+}
 
 
 def apply(figure: go.Figure, height: int, title: str | None = None) -> go.Figure:
     """Give ``figure`` the template, a height in pixels and the width of its page; return it."""
-    figure.update_layout(template=TEMPLATE, height=height, autosize=True)
+    # Assigned, since an update would be merged into plotly's own template.
+    figure.layout.template = TEMPLATE
+    figure.update_layout(height=height, autosize=True)
     if title is not None:
         figure.update_layout(title_text=title)
     return figure

@@ -1,0 +1,449 @@
+"""Figures of placement: where checkpoints stand, what that costs, and the frontier.
+
+Pure functions of a :class:`widgets.comparison.Comparison`. Points a trace are limited, without
+hiding anything: overlaps are shares of equal bins (the axis says how wide), the sawtooth is drawn
+by its corners, and what has more teeth or marks than a screen has pixels is drawn as its highest
+points or as a band, and the label says so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+from numpy.typing import NDArray
+
+import sparselab as sl
+from widgets import theme
+from widgets.comparison import Comparison, Row
+
+#: A trace as plain data.
+Trace = dict[str, Any]
+
+HISTOGRAM_BINS = 128
+HOVER_DEPTHS = 200
+MOST_TEETH = 192
+CURVE_POINTS = 192
+BUDGET_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
+
+# The indices of the traces that a panel ties clicks to, in `comparison_figure`.
+MARKS_TRACE = 2
+ADD_TRACE = 3
+
+
+def comparison_figure(comparison: Comparison) -> go.Figure:
+    """Return overlaps, strips and sawtooth over the token axis, with frontier and table beside."""
+    return go.Figure(comparison_spec(comparison))
+
+
+def comparison_spec(comparison: Comparison) -> dict[str, Any]:
+    """Return :func:`comparison_figure` as plain data, which takes a tenth of the time.
+
+    plotly's ``Figure`` checks every value that it is given; a live panel draws too often for that.
+    """
+    return _spec(
+        [
+            *_depth_traces(comparison),
+            _now_trace(comparison, "x2", "y4"),
+            _table_trace(comparison),
+            *(
+                trace
+                for row in comparison.rows
+                for trace in (
+                    _sawtooth_trace(comparison, row),
+                    _frontier_trace(comparison, row, "x2", "y4"),
+                )
+            ),
+        ],
+        height=720,
+        **_depth_axes(comparison, [0.0, 0.57]),
+        xaxis2={**_budget_axis(comparison), "domain": [0.66, 1.0], "anchor": "y4"},
+        yaxis4={**_cost_axis(comparison, "E[r]"), "domain": [0.56, 1.0], "anchor": "x2"},
+    )
+
+
+def layout_figure(comparison: Comparison) -> go.Figure:
+    """Return only the token axis: overlaps, one strip of checkpoints a policy, the sawtooth."""
+    teeth = [_sawtooth_trace(comparison, row) for row in comparison.rows]
+    axes = _depth_axes(comparison, [0.0, 1.0])
+    return go.Figure(_spec([*_depth_traces(comparison), *teeth], height=620, **axes))
+
+
+def frontier_figure(comparison: Comparison) -> go.Figure:
+    """Return only ``E[r]`` against the number of checkpoints, for every policy."""
+    lines = [
+        {**_frontier_trace(comparison, row, "x", "y"), "showlegend": True}
+        for row in comparison.rows
+    ]
+    return go.Figure(
+        _spec(
+            [_now_trace(comparison, "x", "y"), *lines],
+            height=420,
+            hovermode="closest",
+            xaxis=_budget_axis(comparison),
+            yaxis=_cost_axis(comparison, "E[r], expected recompute"),
+        )
+    )
+
+
+def _spec(traces: list[Trace], height: int, **layout: Any) -> dict[str, Any]:
+    return {
+        "data": traces,
+        "layout": {"template": theme.TEMPLATE, "autosize": True, "height": height, **layout},
+    }
+
+
+def _scatter(**properties: Any) -> Trace:
+    return {"type": "scatter", **properties}
+
+
+# -- the token axis ----------------------------------------------------------------------------
+
+
+def _depth_traces(comparison: Comparison) -> list[Trace]:
+    return [
+        _histogram_trace(comparison.distribution),
+        _hover_trace(comparison),
+        _marks_trace(comparison),
+        _add_trace(comparison),
+    ]
+
+
+def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
+    rows = comparison.rows
+    width = _bin_width(comparison.distribution)
+    return {
+        "hovermode": "x",
+        "hoversubplots": "axis",
+        "legend": {
+            "orientation": "h",
+            "x": domain[0],
+            "y": 1.02,
+            "xanchor": "left",
+            "yanchor": "bottom",
+        },
+        "margin": {"l": 70, "r": 12, "t": 46, "b": 48},
+        "xaxis": {
+            "domain": domain,
+            "anchor": "y3",
+            "range": [0, comparison.length],
+            "title": {"text": "overlap depth t (tokens)"},
+            "tickformat": ",d",
+            "showspikes": True,
+            "spikemode": "across",
+            "spikesnap": "cursor",
+            "spikethickness": 1,
+            "spikecolor": theme.GREY,
+            "spikedash": "solid",
+        },
+        "yaxis": {
+            "domain": [0.81, 1.0],
+            "anchor": "x",
+            "rangemode": "tozero",
+            "title": {"text": f"requests (%)<br>per {width:,} token{'s' * (width > 1)}"},
+            "ticksuffix": "",
+        },
+        "yaxis2": {
+            "domain": [0.47, 0.77],
+            "anchor": "x",
+            "range": [len(rows) - 0.4, -0.6],
+            "tickvals": list(range(len(rows))),
+            "ticktext": [_row_label(row) for row in rows],
+            "zeroline": False,
+            "fixedrange": True,
+        },
+        "yaxis3": {
+            "domain": [0.0, 0.43],
+            "anchor": "x",
+            **_cost_axis(comparison, "recompute r(t)"),
+        },
+    }
+
+
+def _bin_width(distribution: sl.OverlapDistribution) -> int:
+    return -(-(distribution.length + 1) // HISTOGRAM_BINS)
+
+
+def _histogram_trace(distribution: sl.OverlapDistribution) -> Trace:
+    """The share of requests in equal bins of depths, in per cent, as a filled step line."""
+    width = _bin_width(distribution)
+    bins = distribution.depths // width
+    shares = 100 * np.bincount(bins, distribution.probabilities())
+    count = -(-(distribution.length + 1) // width)
+    shares = np.pad(shares, (0, count - shares.size))
+    starts = np.arange(count, dtype=np.int32) * width
+    # One more corner closes the last step.
+    return _scatter(
+        x=np.append(starts, np.int32(distribution.length + 1)),
+        y=np.append(shares, shares[-1]).astype(np.float32),
+        yaxis="y",
+        mode="lines",
+        line={"shape": "hv", "width": 1, "color": theme.GREY},
+        fill="tozeroy",
+        fillcolor=theme.translucent(theme.GREY),
+        hovertemplate=f"%{{y:.3g}} % of requests in {width:,} depths from here<extra></extra>",
+        name="overlaps",
+        showlegend=False,
+    )
+
+
+def _hover_trace(comparison: Comparison) -> Trace:
+    """Invisible points at evenly spread depths that say what each policy does there."""
+    count = min(HOVER_DEPTHS, comparison.length) + 1
+    depths = np.linspace(0, comparison.length, count).round().astype(np.int64)
+    columns, lines = [], []
+    number = ",d" if comparison.unit == "tokens" else ".3s"
+    for row in comparison.rows:
+        resume = row.schedule.resume_point(depths)
+        redone = comparison.cost[depths] - comparison.cost[resume]
+        lines.append(
+            f"{row.name}: resumes at %{{customdata[{len(columns)}]:,d}}, "
+            f"recomputes %{{customdata[{len(columns) + 1}]:{number}}}"
+        )
+        columns += [resume, redone]
+    return _scatter(
+        x=depths.astype(np.int32),
+        y=np.zeros(count, dtype=np.int8),
+        yaxis="y3",
+        mode="markers",
+        marker={"opacity": 0, "size": 1},
+        customdata=np.stack(columns, axis=1) if columns else None,
+        hovertemplate="<b>depth %{x:,d}</b><br>" + "<br>".join(lines) + "<extra></extra>",
+        hoverlabel={"bgcolor": "#444444", "font": {"color": "#ffffff"}},
+        name="depth",
+        showlegend=False,
+    )
+
+
+def _row_label(row: Row) -> str:
+    count = len(row.schedule)
+    if count > MOST_TEETH:
+        return f"{row.name}<br>({count:,}, as a band)"
+    return row.name
+
+
+def _marks_trace(comparison: Comparison) -> Trace:
+    """Every checkpoint as its policy's marker, one row a policy."""
+    xs: list[NDArray[Any]] = []
+    ys: list[NDArray[Any]] = []
+    colours: list[str] = []
+    symbols: list[str] = []
+    for index, row in enumerate(comparison.rows):
+        positions = row.schedule.positions
+        if positions.size > MOST_TEETH:
+            # More marks than can be told apart: evenly spread ones that touch, a band.
+            positions = positions[:: -(-positions.size // MOST_TEETH)]
+        style = theme.policy_style(row.name)
+        xs.append(positions)
+        ys.append(np.full(positions.size, index))
+        colours += [style.colour] * positions.size
+        symbols += [style.marker] * positions.size
+    return _scatter(
+        x=np.concatenate(xs).astype(np.int32) if xs else [],
+        y=np.concatenate(ys).astype(np.int16) if ys else [],
+        yaxis="y2",
+        mode="markers",
+        marker={"color": colours, "symbol": symbols, "size": 9},
+        hoverinfo="skip",
+        name="checkpoints",
+        showlegend=False,
+        cliponaxis=False,
+    )
+
+
+def _add_trace(comparison: Comparison) -> Trace:
+    """Invisible points along the reader's own row, to be clicked to add a checkpoint there."""
+    names = [row.name for row in comparison.rows]
+    own = names.index(theme.OWN) if theme.OWN in names else None
+    count = 0 if own is None else min(HOVER_DEPTHS, comparison.length)
+    depths = np.linspace(0, comparison.length, count + 1).round().astype(np.int32)[1:]
+    return _scatter(
+        x=depths,
+        y=np.full(depths.size, own or 0, dtype=np.int16),
+        yaxis="y2",
+        mode="markers",
+        marker={"size": 14, "opacity": 0, "color": theme.VERMILLION},
+        hovertemplate="click: a checkpoint at %{x:,d}<extra></extra>",
+        name="add",
+        showlegend=False,
+    )
+
+
+def _sawtooth_trace(comparison: Comparison, row: Row) -> Trace:
+    depths, redone, note = sawtooth(comparison, row.schedule)
+    style = theme.policy_style(row.name)
+    return _scatter(
+        x=depths.astype(np.int32),
+        y=redone.astype(np.float64 if redone.dtype.kind == "f" else np.int32),
+        yaxis="y3",
+        mode="lines",
+        line=style.line(),
+        hoverinfo="skip",
+        name=row.name + note,
+        legendgroup=row.name,
+    )
+
+
+def sawtooth(
+    comparison: Comparison, schedule: sl.Schedule
+) -> tuple[NDArray[np.int64], NDArray[Any], str]:
+    """Return depths, ``r`` there, and a note if that is not the whole line.
+
+    Depths are the corners: each checkpoint and the depth before it. Where the cost is not
+    linear, evenly spread depths between them show the curve. A line of more teeth than the
+    screen can show is given by the highest point of each of many equal spans.
+    """
+    length = comparison.length
+    if len(schedule) > MOST_TEETH:
+        every = np.arange(length + 1)
+        redone = comparison.cost - comparison.cost[schedule.resume_point(every)]
+        span = -(-(length + 1) // MOST_TEETH)
+        starts = np.arange(0, length + 1, span)
+        highest = np.maximum.reduceat(redone, starts)
+        middle = np.minimum(starts + span // 2, length)
+        return middle, highest, f" (highest in each {span:,} tokens)"
+    positions = schedule.positions
+    depths = np.unique(np.concatenate(([0, length], positions, positions - 1)))
+    if comparison.unit != "tokens":
+        between = np.linspace(0, length, CURVE_POINTS).round().astype(np.int64)
+        depths = np.union1d(depths, between)
+    return depths, comparison.cost[depths] - comparison.cost[schedule.resume_point(depths)], ""
+
+
+def _cost_axis(comparison: Comparison, what: str) -> dict[str, Any]:
+    tokens = comparison.unit == "tokens"
+    return {
+        "title": {"text": f"{what} ({comparison.unit})"},
+        "rangemode": "tozero",
+        "tickformat": ",~r" if tokens else "~s",
+    }
+
+
+# -- the frontier and the table ----------------------------------------------------------------
+
+
+def _budget_position(budgets: Any) -> NDArray[np.float64]:
+    """Return where a number of checkpoints stands on an axis that is logarithmic and has a 0."""
+    return np.log2(np.asarray(budgets, dtype=np.float64) + 1)
+
+
+def _budget_axis(comparison: Comparison) -> dict[str, Any]:
+    largest = max(
+        [len(row.schedule) for row in comparison.rows]
+        + [int(budgets[-1]) for budgets, _ in comparison.curves.values()]
+        + [comparison.budget, 1]
+    )
+    ticks = [tick for tick in BUDGET_TICKS if tick <= largest]
+    return {
+        "title": {"text": "checkpoints M (log scale)"},
+        "tickvals": _budget_position(ticks).tolist(),
+        "ticktext": [f"{tick:,}" for tick in ticks],
+        "range": [-0.15, float(_budget_position(largest)) + 0.15],
+        "zeroline": False,
+    }
+
+
+def _frontier_trace(comparison: Comparison, row: Row, xaxis: str, yaxis: str) -> Trace:
+    """A line over budgets where the policy takes one, else nothing but its place in the legend."""
+    budgets, expected = comparison.curves.get(
+        row.name, (np.array([len(row.schedule)], dtype=np.int32), np.array([row.expected]))
+    )
+    return _scatter(
+        x=_budget_position(budgets),
+        y=expected,
+        xaxis=xaxis,
+        yaxis=yaxis,
+        mode="lines",
+        line=theme.policy_style(row.name).line(),
+        hoverinfo="skip",
+        name=row.name,
+        legendgroup=row.name,
+        showlegend=False,
+    )
+
+
+def _now_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
+    """Where each policy stands with the present settings."""
+    styles = [theme.policy_style(row.name) for row in comparison.rows]
+    counts = [len(row.schedule) for row in comparison.rows]
+    return _scatter(
+        x=_budget_position(counts),
+        y=np.array([row.expected for row in comparison.rows], dtype=np.float64),
+        xaxis=xaxis,
+        yaxis=yaxis,
+        mode="markers",
+        marker={
+            "color": [style.colour for style in styles],
+            "symbol": [style.marker for style in styles],
+            "size": 10,
+        },
+        text=[
+            f"{row.name}: {count:,} checkpoints, E[r] {_amount(row.expected, comparison.unit)}"
+            for row, count in zip(comparison.rows, counts, strict=True)
+        ],
+        hovertemplate="%{text}<extra></extra>",
+        name="now",
+        showlegend=False,
+    )
+
+
+def _table_trace(comparison: Comparison) -> Trace:
+    rows, unit = comparison.rows, comparison.unit
+    colours = [theme.policy_style(row.name).colour for row in rows]
+    clear = "rgba(0, 0, 0, 0)"
+    return dict(
+        type="table",
+        domain={"x": [0.625, 1.0], "y": [0.0, 0.43]},
+        columnwidth=[1.35, 0.6, 1.0, 1.0, 0.85, 1.0],
+        header={
+            "values": [
+                "policy",
+                "M",
+                f"E[r]<br>{unit}",
+                f"worst<br>{unit}",
+                "less<br>by",
+                "above<br>optimum",
+            ],
+            "fill": {"color": clear},
+            "line": {"color": theme.AXIS_LINE},
+            "align": ["left"] + ["right"] * 5,
+            "height": 36,
+            "font": {"size": 11},
+        },
+        cells={
+            "values": [
+                [row.name for row in rows],
+                [f"{len(row.schedule):,}" for row in rows],
+                [_amount(row.expected, unit) for row in rows],
+                [_amount(row.worst, unit) for row in rows],
+                [_factor(row.reduction) for row in rows],
+                [_excess(row.excess) for row in rows],
+            ],
+            "fill": {"color": clear},
+            "line": {"color": theme.GRID},
+            "align": ["left"] + ["right"] * 5,
+            "height": 24,
+            "font": {"size": 11},
+        },
+    )
+
+
+def _amount(value: float, unit: str) -> str:
+    """Return a cost with four digits or so: ``1,234`` tokens or ``12.3 T`` FLOPs."""
+    if unit == "tokens":
+        return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.2f}"
+    for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
+        if value >= scale:
+            return f"{value / scale:,.3g} {letter}"
+    return f"{value:,.3g}"
+
+
+def _factor(reduction: float) -> str:
+    return "∞" if reduction == float("inf") else f"{reduction:,.2f}×"
+
+
+def _excess(excess: float | None) -> str:
+    if excess is None:
+        return "–"
+    return "∞" if excess == float("inf") else f"+{100 * excess:,.1f} %"
