@@ -1,0 +1,168 @@
+"""Loading a model to replay on: random weights, a local folder or the hub."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from functools import cached_property
+from inspect import signature
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PreTrainedModel
+
+from sparselab.replay import random_models, state
+from sparselab.replay.devices import check_fits, choose_device, choose_dtype, device_name
+from sparselab.replay.selfcheck import SelfCheck, self_check
+from sparselab.validation import nearest
+
+# Values of each tensor that go into a model's fingerprint.
+FINGERPRINT_VALUES = 64
+
+
+@dataclass(eq=False)
+class ReplayModel:
+    """A model together with what replay needs to know about it.
+
+    Attributes:
+        name: as it was asked for.
+        module: the transformers model, in evaluation mode.
+        device, dtype: where it runs, and the dtype of its matrices.
+        weights: ``"random, seed 0"`` or ``"pretrained"``.
+        check: the self-check made on load; sizes measured from its tensors.
+    """
+
+    name: str
+    module: PreTrainedModel
+    device: torch.device
+    dtype: torch.dtype
+    weights: str
+    check: SelfCheck = field(init=False)
+
+    def __post_init__(self) -> None:
+        accepted = signature(self.module.forward).parameters
+        if "cache" not in accepted:
+            raise ValueError(
+                f"forward of {type(self.module).__name__} takes no cache= argument, so a second "
+                "call would silently start from nothing; replay refuses it."
+            )
+        # Only the last token's logits are needed; not computing the others saves most of the head.
+        self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        self.check = self_check(self)
+
+    @property
+    def config(self) -> Any:
+        """The config of the language model."""
+        return self.module.config.get_text_config(decoder=True)
+
+    @property
+    def vocab_size(self) -> int:
+        """Token ids lie in ``0..vocab_size-1``."""
+        return self.config.vocab_size
+
+    @property
+    def checkpoint_bytes(self) -> int:
+        """Bytes of one checkpoint, measured from its tensors."""
+        return self.check.checkpoint_bytes
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of attention KV a token, measured from its tensors."""
+        return self.check.kv_bytes_per_token
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A checksum of the config and of 64 values of each weight: which model this is."""
+        digest = hashlib.sha256(self.config.model_type.encode())
+        for name, parameter in self.module.named_parameters():
+            flat = parameter.detach().reshape(-1)
+            step = max(1, flat.numel() // FINGERPRINT_VALUES)
+            sample = flat[::step][:FINGERPRINT_VALUES].float().cpu().numpy()
+            digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
+            digest.update(sample.tobytes())
+        return digest.hexdigest()
+
+    @torch.no_grad()
+    def forward(self, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        """Run ``tokens`` (1-D, on the device) after what ``cache`` holds, which it extends.
+
+        Returns the logits of the last token, shape ``(vocab_size,)``.
+        """
+        output = self.module(input_ids=tokens[None], cache=cache, use_cache=True, **self._last_only)
+        return output.logits[0, -1]
+
+    @torch.no_grad()
+    def all_logits(self, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        """Like :meth:`forward`, but return the logits of every token, shape ``(tokens, vocab)``."""
+        return self.module(input_ids=tokens[None], cache=cache, use_cache=True).logits[0]
+
+    def __repr__(self) -> str:
+        return (
+            f"ReplayModel({self.name!r}, {self.weights} weights, "
+            f"{str(self.dtype).removeprefix('torch.')}, {device_name(self.device)})"
+        )
+
+
+def load_model(
+    name: str | Path,
+    device: str | torch.device = "auto",
+    dtype: str | torch.dtype = "auto",
+    seed: int = 0,
+) -> ReplayModel:
+    """Load a hybrid model and check that it carries its state across calls.
+
+    Args:
+        name: ``"tiny"`` (under 200 thousand parameters, for tests and demonstrations),
+            ``"qwen3.5-0.8b-group"`` (one group of three recurrent layers and one attention layer
+            with the real dimensions, random weights, 4,096 tokens of vocabulary: what the paper
+            times), ``"qwen3.5-0.8b-random"`` (all 24 layers, random weights), or a local folder
+            or hub id of a model for transformers' ``AutoModelForCausalLM``.
+        device: ``"auto"`` takes CUDA if there, else MPS, else the CPU.
+        dtype: ``"auto"`` takes bfloat16 where the device computes it natively, float16 on older
+            CUDA devices, else float32. Recurrent states stay in float32 in any case.
+        seed: of the random weights; pretrained weights do not depend on it.
+
+    Raises:
+        ValueError: an unknown name, device or dtype; a model that does not fit in memory (with
+            the bytes needed), that is not hybrid, or that loses state between calls.
+        OSError: a model that is neither here nor to be had.
+    """
+    state.check_transformers()
+    name = str(name)
+    chosen_device = choose_device(device)
+    chosen_dtype = choose_dtype(dtype, chosen_device)
+    config = random_models.configs().get(name)
+    if config is None:
+        config = _pretrained_config(name)
+    # Refuses a model whose cache replay does not know before its weights take up memory.
+    state.new_cache(config)
+    check_fits(f"model {name!r}", weight_bytes(config, chosen_dtype), chosen_device)
+    if name in random_models.configs():
+        module = random_models.build(config, chosen_device, chosen_dtype, seed)
+        return ReplayModel(name, module, chosen_device, chosen_dtype, f"random (seed {seed})")
+    module = AutoModelForCausalLM.from_pretrained(name, dtype=chosen_dtype)
+    return ReplayModel(
+        name, module.to(chosen_device).eval(), chosen_device, chosen_dtype, "pretrained"
+    )
+
+
+def weight_bytes(config: Any, dtype: torch.dtype) -> int:
+    """Return the bytes of a model's weights in ``dtype``, without allocating them."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+    return sum(parameter.nbytes for parameter in model.parameters())
+
+
+def _pretrained_config(name: str) -> Any:
+    """Return the config of a folder or hub id, or say in one sentence what would work."""
+    try:
+        return AutoConfig.from_pretrained(name)
+    except (OSError, ValueError) as error:
+        known = tuple(random_models.configs())
+        reason = str(error).strip().splitlines()[0]
+        raise OSError(
+            f"model {name!r} cannot be loaded{nearest(name, known)}: use a random one "
+            f"({', '.join(known)}), the path of a folder made by save_pretrained, or a hub id that "
+            f"is in the local cache or can be downloaded ({reason})."
+        ) from None

@@ -1,0 +1,61 @@
+"""Token sequences as replay takes them, and how far two of them agree."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+Tokens = NDArray[np.int64]
+
+
+def as_tokens(tokens: Any, vocab_size: int) -> Tokens:
+    """Return ``tokens`` (a list, array or tensor of token ids) as a 1-D ``int64`` array.
+
+    Raises ``TypeError`` or ``ValueError`` for what is not a sequence of integers, a batch, an
+    empty prompt, and ids outside ``0..vocab_size-1``.
+    """
+    array = (
+        tokens.detach().cpu().numpy() if isinstance(tokens, torch.Tensor) else np.asarray(tokens)
+    )
+    if array.ndim != 1:
+        raise ValueError(
+            f"tokens must be one prompt, a 1-D sequence of token ids, got shape {array.shape}: "
+            "replay takes no batches."
+        )
+    if array.size == 0:
+        raise ValueError("tokens must hold at least one token, got an empty prompt.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"tokens must be integers, got {array.dtype} such as {array[0]!r}.")
+    outside = array[(array < 0) | (array >= vocab_size)]
+    if outside.size:
+        raise ValueError(
+            f"token ids must lie in 0..{vocab_size - 1}, the model's vocabulary, got {outside[0]}."
+        )
+    return array.astype(np.int64)
+
+
+def common_prefix(first: Tokens, second: Tokens) -> int:
+    """Return how many leading tokens the two have in common: the overlap depth."""
+    length = min(first.size, second.size)
+    different = np.flatnonzero(first[:length] != second[:length])
+    return int(different[0]) if different.size else length
+
+
+def random_tokens(length: int, vocab_size: int, seed: int) -> Tokens:
+    """Return ``length`` token ids drawn uniformly; equal seeds give equal ids."""
+    return np.random.default_rng(seed).integers(0, vocab_size, length, dtype=np.int64)
+
+
+def diverging(tokens: Tokens, depth: int, length: int, vocab_size: int, seed: int) -> Tokens:
+    """Return a prompt of ``length`` tokens that shares exactly ``depth`` with ``tokens``.
+
+    The rest is random, the first token of it surely another one than in ``tokens``.
+    """
+    prompt = random_tokens(length, vocab_size, seed)
+    prompt[:depth] = tokens[:depth]
+    if depth < min(length, tokens.size) and prompt[depth] == tokens[depth]:
+        prompt[depth] = (prompt[depth] + 1) % vocab_size
+    return prompt
