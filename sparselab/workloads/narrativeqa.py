@@ -1,0 +1,135 @@
+"""NarrativeQA: whole books and film scripts with about thirty questions each.
+
+A request is the ids of the story followed by the ids of ``"\\n\\nQuestion: {question}\\nAnswer:"``,
+tokenised apart, so that a story of 100,000 tokens is tokenised once. Three sources:
+
+- the hub data set ``deepmind/narrativeqa`` (``path="hub"``);
+- rows of it saved as JSON lines: ``{"document": {"id", "text"}, "question": {"text"}}``;
+- a folder in the layout of https://github.com/google-deepmind/narrativeqa: ``documents.csv``,
+  ``qaps.csv`` and each story as ``tmp/<document_id>.content``, as its download script saves them.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sparselab.files import open_text, read_json_lines
+from sparselab.shipped_data import sample
+from sparselab.validation import check_integer
+from sparselab.workloads.hub import hub_id, hub_rows
+from sparselab.workloads.records import get_field, get_text
+from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
+from sparselab.workloads.workload import Request, Workload
+
+SUMMARY = (
+    "NarrativeQA: stories with questions (hub, its rows as JSONL, or its folder), or the sample"
+)
+HUB_DATASET = "deepmind/narrativeqa"
+
+Story = tuple[str, str, list[str]]  # id, text, questions
+
+
+def load(
+    path: str | Path | None = None,
+    tokenizer: str = DEFAULT,
+    split: str = "test",
+    documents: int | None = None,
+) -> Workload:
+    """Read stories and their questions; the shipped sample unless ``path`` is given.
+
+    ``split`` selects a part of the hub data set or of a folder (where ``"all"`` takes every
+    part); ``documents`` takes only so many stories, the first ones. A group is a story.
+    """
+    if documents is not None:
+        check_integer("documents", documents, minimum=1)
+    encode = get_tokenizer(tokenizer).encode
+    dataset_id = hub_id(path, HUB_DATASET)
+    place = sample("stories") if path is None else Path(path)
+    if dataset_id:
+        stories = _from_rows(hub_rows(dataset_id, split), f"hub data set {dataset_id}, row")
+    elif place.is_dir():
+        stories = _from_folder(place, "all" if path is None else split)
+    else:
+        stories = _from_rows(read_json_lines(place), f"{place}, line")
+
+    requests: list[Request] = []
+    taken = 0
+    for story_id, text, asked in stories:
+        story = encode(text)
+        requests += [
+            Request(story_id, story, tail=encode(f"\n\nQuestion: {question}\nAnswer:"))
+            for question in asked
+        ]
+        taken += 1
+        if taken == documents:
+            break
+    return Workload(
+        name="narrativeqa" if path is not None else "sample stories",
+        requests=requests,
+        source=str(path) if path is not None else "sample written for sparselab",
+        tokenizer=tokenizer,
+        provenance={"format": "narrativeqa", "stories": taken},
+    )
+
+
+def _from_rows(rows: Iterator[tuple[int, dict[str, Any]]], where: str) -> Iterator[Story]:
+    """Yield stories from rows of one question each; the rows of a story follow each other."""
+    story_id, text, asked = "", "", []
+    for number, row in rows:
+        place = f"{where} {number}"
+        document = get_field(row, "document", dict, place)
+        identity = get_text(document, "id", f"{place}, document")
+        if identity != story_id:
+            if asked:
+                yield story_id, text, asked
+            story_id, asked = identity, []
+            text = get_text(document, "text", f"{place}, document")
+        question = get_field(row, "question", dict, place)
+        asked.append(get_text(question, "text", f"{place}, question"))
+    if asked:
+        yield story_id, text, asked
+
+
+def _from_folder(folder: Path, split: str) -> Iterator[Story]:
+    """Yield the stories of a folder in the order of its ``documents.csv``."""
+    documents = _read_csv(folder / "documents.csv", ("document_id", "set"))
+    known = sorted({row["set"] for _, row in documents})
+    if split not in (*known, "all"):
+        raise ValueError(
+            f"split must be one of {', '.join(known)} or all for {folder}, got {split!r}."
+        )
+    asked: dict[str, list[str]] = {}
+    for where, row in _read_csv(folder / "qaps.csv", ("document_id", "question")):
+        asked.setdefault(row["document_id"], []).append(get_text(row, "question", where))
+    for where, row in documents:
+        story_id = row["document_id"]
+        if split not in (row["set"], "all"):
+            continue
+        if story_id not in asked:
+            raise ValueError(f"{where}: document {story_id!r} has no question in qaps.csv.")
+        with open_text(folder / "tmp" / f"{story_id}.content") as stream:
+            text = stream.read()
+        if not text.strip():
+            raise ValueError(f"{folder / 'tmp' / story_id}.content is empty.")
+        yield story_id, text, asked[story_id]
+
+
+def _read_csv(path: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
+    """Return ``(place, row)`` of a CSV that must have these columns, and at least one row."""
+    with open_text(path) as stream:
+        reader = csv.DictReader(stream)
+        missing = [name for name in columns if name not in (reader.fieldnames or ())]
+        if missing:
+            raise ValueError(f"{path}, line 1: the column {missing[0]!r} is missing.")
+        rows = []
+        for row in reader:
+            where = f"{path}, line {reader.line_num}"
+            if any(row[name] is None for name in columns):
+                raise ValueError(f"{where}: the row is too short.")
+            rows.append((where, row))
+    if not rows:
+        raise ValueError(f"{path} has a header but no rows.")
+    return rows
