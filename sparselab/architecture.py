@@ -1,4 +1,4 @@
-"""Sizes and FLOPs of hybrid models: what a checkpoint and a token of KV weigh, what a prefill costs.
+"""Sizes and FLOPs of hybrid models: bytes of a checkpoint and of a token of KV, cost of a prefill.
 
 Everything here is arithmetic on a model's shape; no weights and no torch are needed. The formulas
 describe the Qwen3.5 family (https://huggingface.co/Qwen): Gated DeltaNet layers with gated

@@ -58,7 +58,7 @@ class Entry:
 
     @property
     def bytes(self) -> dict[str, int]:
-        """Bytes by kind, measured from the tensors: ``kv``, ``recurrent``, ``conv`` and ``total``."""
+        """Bytes of the tensors by kind: ``kv``, ``recurrent``, ``conv``, and the ``total``."""
         sizes = {"kv": sum(tensor.nbytes for tensor in self.kv.values()), "recurrent": 0, "conv": 0}
         for state in self.checkpoints.values():
             for kind, size in size_in_bytes(state).items():

@@ -84,7 +84,7 @@ def resume(model: ReplayModel, entry: Entry, tokens: Any) -> ResumeResult:
 def restore_at(
     model: ReplayModel, entry: Entry, point: int, memory: Mapping[str, torch.Tensor]
 ) -> DynamicCache:
-    """Return a cache of the entry's first ``point`` tokens whose recurrent states are ``memory``."""
+    """Return a cache of the entry's first ``point`` tokens with recurrent states ``memory``."""
     if point == 0:
         return state.new_cache(model.config)
     return state.restore(model.config, entry.kv, to_device(memory, model.device), point)

@@ -26,9 +26,8 @@ from transformers.cache_utils import (
 
 from sparselab.validation import check_integer
 
-# ``forward(cache=...)`` and the layer classes above exist from the first on; the next major
-# version may rename them. Within the range the self-check on load decides for each model.
-OLDEST, NEWEST = "5.24", "6"
+# What the tests ran with: cache classes are renamed from one minor version to the next.
+OLDEST, NEWEST = "5.24", "5.25"
 
 Tensors = dict[str, torch.Tensor]
 
@@ -51,7 +50,7 @@ def check_transformers(version: str = transformers.__version__) -> None:
 
 
 def new_cache(config: Any) -> DynamicCache:
-    """Return an empty cache for a model's config; ``ValueError`` for a layer kind not known here."""
+    """Return an empty cache for a model's config; ``ValueError`` for an unknown kind of layer."""
     cache = DynamicCache(config=config)
     for index, layer in enumerate(cache.layers):
         if type(layer) not in KNOWN_LAYERS:

@@ -142,7 +142,8 @@ class VerifyReport:
         return pd.DataFrame([vars(c) for c in self.comparisons])
 
     def _repr_html_(self) -> str:
-        return f"<p>{self.verdict}</p>{self.to_frame().to_html(index=False, float_format='%.2e')}"
+        table = self.to_frame().to_html(index=False, float_format="{:.2e}".format)
+        return f"<p>{self.verdict}</p>{table}"
 
 
 def verify(model: ReplayModel, entry: Entry, tokens: Any) -> VerifyReport:
