@@ -1,0 +1,225 @@
+"""Pareto frontiers: a grid of policies and budgets over one workload, and what is not dominated."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sparselab.files import write_json
+from sparselab.placement import policies as registry
+from sparselab.progress import progress
+from sparselab.provenance import provenance, version
+from sparselab.recompute import prefill_cost_values
+from sparselab.regret import clairvoyant_cost, overlap_cost
+from sparselab.simulator import simulate
+from sparselab.validation import check_choice, check_integer
+
+if TYPE_CHECKING:
+    import pandas
+
+    from sparselab.workloads.workload import Workload
+
+#: What :func:`pareto` runs unless told otherwise: the policies of the paper.
+DEFAULT_POLICIES = ("kv_only", "last", "branch", "block", "sqrt", "log", "balanced", "optimal")
+
+
+def pareto(
+    workload: Workload,
+    policies: Sequence[str] | Mapping[str, Mapping[str, Any]] = DEFAULT_POLICIES,
+    budgets: Iterable[int] = (1, 2, 4, 8, 16),
+    seeds: Iterable[int] = (),
+    folder: str | Path | None = None,
+    n_jobs: int = 1,
+    dask: str | None = None,
+    show_progress: bool = True,
+    **options: Any,
+) -> pandas.DataFrame:
+    """Simulate every policy at every budget; return one row a run, the non-dominated ones marked.
+
+    Args:
+        workload: the requests.
+        policies: names, or a mapping from a label of your own to arguments of
+            :func:`sparselab.simulate` that belong to it, such as
+            ``{"blocks of 64": {"policy": "block", "block_size": 64}}``; the label is the policy
+            where none is named. A policy that ignores the budget runs once.
+        budgets: checkpoints an entry may hold.
+        seeds: interleave the workload with each of these and run the grid on each; none keeps the
+            requests in their order.
+        folder: where each finished run is kept as a JSON file. Called again with the same
+            arguments, only what is missing there is run.
+        n_jobs: processes, -1 for one a core (joblib's counting).
+        dask: the address of a running Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, to run on
+            instead (extra ``dask``).
+        show_progress: report how many runs are done.
+        **options: further arguments of :func:`sparselab.simulate` for all runs.
+
+    Returns:
+        A DataFrame, in grid order: ``label``, ``policy``, ``budget`` (missing where ignored),
+        ``seed`` (missing without), every quantity of ``summary``; ``overlap_cost``,
+        ``clairvoyant_cost`` and their difference ``regret`` (see `regret.py`); ``non_dominated``:
+        no run of the same seed has fewer or as many checkpoints an entry and a lower or equal cost,
+        and one of them better.
+    """
+    import pandas
+
+    workloads = _interleaved(workload, seeds)
+    options = _with_cost_values(options, workload)
+    cells = [
+        {"label": label, "seed": seed, **options, **arguments}
+        for seed in workloads
+        for label, arguments in _grid(policies, budgets)
+    ]
+    paths = _paths(folder, workloads, cells)
+    rows: dict[int, dict[str, Any]] = {
+        number: json.loads(path.read_text(encoding="utf-8"))["row"]
+        for number, path in enumerate(paths)
+        if path is not None and path.exists()
+    }
+    missing = [number for number in range(len(cells)) if number not in rows]
+    finished = _run_cells(cells, missing, workloads, check_integer("n_jobs", n_jobs), dask)
+    label = f"simulations of {workload.name}"
+    for number, row in progress(finished, label, total=len(missing), enabled=show_progress):
+        rows[number] = row
+        path = paths[number]
+        if path is not None:
+            write_json(path, {"row": row, **provenance()})
+    frame = pandas.DataFrame([rows[number] for number in range(len(cells))])
+    frame = frame.astype({"budget": "Int64", "seed": "Int64"})
+    frame["non_dominated"] = False
+    for _, runs in frame.groupby("seed", dropna=False):
+        frame.loc[runs.index, "non_dominated"] = non_dominated(
+            runs["checkpoints_per_entry"], runs["cost"]
+        )
+    return frame
+
+
+def non_dominated(first: ArrayLike, second: ArrayLike) -> NDArray[np.bool_]:
+    """Mark the points to which no other is better in one coordinate and no worse in the other.
+
+    Smaller is better in both. Equal points are marked alike. O(n log n).
+    """
+    x, y = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ValueError(
+            f"first and second must be equally long and one-dimensional, got {x.shape}, {y.shape}."
+        )
+    order = np.lexsort((y, x))
+    marked = np.zeros(x.size, dtype=bool)
+    best_x, best_y = np.inf, np.inf
+    for at in order:
+        if y[at] < best_y or (y[at] == best_y and x[at] == best_x):
+            marked[at] = True
+            best_x, best_y = x[at], y[at]
+    return marked
+
+
+def _interleaved(workload: Workload, seeds: Iterable[int]) -> dict[int | None, Workload]:
+    seeds = [check_integer("seeds", seed, minimum=0) for seed in seeds]
+    if not seeds:
+        return {None: workload}
+    return {seed: workload.interleave(seed) for seed in seeds}
+
+
+def _with_cost_values(options: dict[str, Any], workload: Workload) -> dict[str, Any]:
+    """Replace a prefill-cost function by its values: these travel to other processes, and hash."""
+    if options.get("prefill_cost") is None:
+        return options
+    longest = int(workload.lengths().max())
+    return {**options, "prefill_cost": prefill_cost_values(options["prefill_cost"], longest)}
+
+
+def _grid(
+    policies: Sequence[str] | Mapping[str, Mapping[str, Any]], budgets: Iterable[int]
+) -> list[tuple[str, dict[str, Any]]]:
+    """Return ``(label, arguments of simulate)`` of every run, all checked before any starts."""
+    if isinstance(policies, str):
+        raise TypeError(f"policies must be a list or a mapping, got the text {policies!r}.")
+    if not isinstance(policies, Mapping):
+        policies = {name: {} for name in policies}
+    budgets = [check_integer("budgets", budget, minimum=0) for budget in budgets]
+    runs = []
+    for label, given in policies.items():
+        arguments = {"policy": label, **given}
+        check_choice("policy", arguments["policy"], registry())
+        if "budget" not in registry()[arguments["policy"]].needs:
+            runs.append((label, arguments))
+            continue
+        runs += [(label, {**arguments, "budget": budget}) for budget in budgets]
+    if not runs:
+        raise ValueError("policies and budgets must not be empty: there is nothing to run.")
+    return runs
+
+
+def _paths(
+    folder: str | Path | None,
+    workloads: Mapping[int | None, Workload],
+    cells: list[dict[str, Any]],
+) -> list[Path | None]:
+    """Return where each run is kept: named by a hash of the requests, all arguments and version."""
+    if folder is None:
+        return [None] * len(cells)
+    import joblib
+
+    prints = {seed: joblib.hash(workload.requests) for seed, workload in workloads.items()}
+    return [
+        Path(folder) / f"{joblib.hash([version('sparselab'), prints[cell['seed']], cell])}.json"
+        for cell in cells
+    ]
+
+
+def _run_cells(
+    cells: list[dict[str, Any]],
+    missing: list[int],
+    workloads: Mapping[int | None, Workload],
+    n_jobs: int,
+    dask: str | None,
+) -> Iterable[tuple[int, dict[str, Any]]]:
+    """Run the missing cells and yield ``(number, row)`` as they finish."""
+    import joblib
+
+    with _dask_backend(dask):
+        parallel = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")
+        yield from parallel(
+            joblib.delayed(_run_cell)(number, cells[number], workloads[cells[number]["seed"]])
+            for number in missing
+        )
+
+
+@contextmanager
+def _dask_backend(address: str | None) -> Iterator[None]:
+    """Let joblib run on the Dask cluster at ``address`` meanwhile, or as usual without one."""
+    if address is None:
+        yield
+        return
+    try:
+        from dask.distributed import Client
+    except ImportError:
+        raise ValueError(f"dask={address!r} needs Dask: pip install 'sparselab[dask]'.") from None
+    import joblib
+
+    with Client(address), joblib.parallel_config("dask"):
+        yield
+
+
+def _run_cell(
+    number: int, cell: Mapping[str, Any], workload: Workload
+) -> tuple[int, dict[str, Any]]:
+    arguments = {name: value for name, value in cell.items() if name not in ("label", "seed")}
+    result = simulate(workload, **arguments)
+    actual, least = overlap_cost(result), clairvoyant_cost(result)
+    return number, {
+        "label": cell["label"],
+        "policy": cell["policy"],
+        "budget": result.parameters["budget"],
+        "seed": cell["seed"],
+        **result.summary,
+        "overlap_cost": actual,
+        "clairvoyant_cost": least,
+        "regret": actual - least,
+    }
