@@ -36,39 +36,46 @@ def solve_layers(
     is for each ``j`` the highest of lines with slope ``G[s]`` at ``x = P[j+1]``. Slopes and
     queries both increase, so one deque of lines serves a whole layer in O(K).
 
-    All quantities that are compared are *crossings* of two lines, one rounded division each. For
-    integers with ``P * G < 2**53`` sums and products are exact, two lines that differ at an
-    integer ``x`` differ by at least 1 there, and so cross at least ``1 / G > x * 2**-53`` away:
-    rounding cannot put the crossing on the wrong side, and the optimum is exact.
+    Why rounding cannot spoil integers with ``P * G < 2**53``: slopes, intercepts, and lines at an
+    integer ``x`` are then exact, so two lines that differ at ``x`` differ by at least 1 there.
+    Their crossing is the one rounded quantity, and it lies at least ``1 / G > x * 2**-53`` from
+    ``x``, so it rounds to its own side of ``x``; and a line that is the best at some ``x`` is kept
+    by the test below, since rounding is monotone and ``x * (slope difference)`` exact.
     """
     count = saving.size
     line = np.empty(count, dtype=np.int32)
     slope = np.empty(count)
     intercept = np.empty(count)
     crossing = np.empty(count)  # where line i overtakes line i - 1
-    previous, current = saved[1], saved[2]
-    previous[:] = 0.0
+    line[0], slope[0], intercept[0], crossing[0] = 0, saving[0], 0.0, 0.0
+    before, now = saved[1], saved[2]
+    before[:] = 0.0
     for m in range(layers):
-        head, top = 0, -1
-        current[0] = 0.0
-        for j in range(count):
+        head, top = 0, 0
+        last_slope, last_intercept, last_crossing = slope[0], 0.0, 0.0
+        choices[m, 0], now[0], now[1] = 0, 0.0, saving[0] * weight_below[1]
+        for j in range(1, count):
+            # Add line j, after dropping those that it overtakes before they lead.
             new_slope = saving[j]
-            new_intercept = previous[j] - new_slope * weight_below[j]
-            at = -np.inf
-            while top >= head:
-                at = (intercept[top] - new_intercept) / (new_slope - slope[top])
-                if top == head or at > crossing[top]:
-                    break
+            new_intercept = before[j] - new_slope * weight_below[j]
+            rise, fall = new_slope - last_slope, last_intercept - new_intercept
+            while top > head and fall <= last_crossing * rise:
                 top -= 1
+                last_slope, last_intercept = slope[top], intercept[top]
+                last_crossing = crossing[top]
+                rise, fall = new_slope - last_slope, last_intercept - new_intercept
             top += 1
-            line[top], slope[top], intercept[top], crossing[top] = j, new_slope, new_intercept, at
+            last_slope, last_intercept, last_crossing = new_slope, new_intercept, fall / rise
+            line[top], slope[top], intercept[top] = j, last_slope, last_intercept
+            crossing[top] = last_crossing
+            # Move on to the line that leads at x.
             x = weight_below[j + 1]
             while head < top and x >= crossing[head + 1]:
                 head += 1
             choices[m, j] = line[head]
-            current[j + 1] = slope[head] * x + intercept[head]
-        saved[0, m + 1] = current[count]
-        previous, current = current, previous
+            now[j + 1] = slope[head] * x + intercept[head]
+        saved[0, m + 1] = now[count]
+        before, now = now, before
 
 
 @njit(
