@@ -63,6 +63,7 @@ class Comparison:
         cost: ``G(0..N)``, shape ``(N + 1,)``.
         unit: what ``G`` counts: ``"tokens"`` or ``"FLOPs"``.
         rows: one a policy, in the order asked for, ``your own`` last.
+        frontier: the optimum for every budget up to the next power of two.
         curves: for each policy that takes a budget, ``(budgets, E[r])``.
     """
 
@@ -73,6 +74,7 @@ class Comparison:
     cost: NDArray[Any]
     unit: str
     rows: tuple[Row, ...]
+    frontier: sl.Frontier = field(repr=False)
     curves: Mapping[str, tuple[NDArray[np.int32], NDArray[np.float64]]] = field(repr=False)
 
     @property
@@ -155,6 +157,7 @@ def compare(
             _price(name, schedule, distribution, prefill_cost, frontier, without)
             for name, schedule in schedules.items()
         ),
+        frontier,
         {
             name: _curve(name, distribution, frontier, _Key(prefill_cost))
             for name in policies
@@ -232,15 +235,12 @@ def _price(
 ) -> Row:
     expected = sl.expected_recompute(schedule, distribution, prefill_cost)
     covered = len(schedule) <= frontier.max_budget
-    if expected:
-        reduction = without / expected
-    else:
-        reduction = float("inf") if without else 1.0
+    nothing_left = float("inf") if without else 1.0
     return Row(
         name,
         schedule,
         expected,
         float(sl.worst_case_recompute(schedule, prefill_cost)),
-        reduction,
+        without / expected if expected else nothing_left,
         float(frontier.expected[len(schedule)]) if covered else None,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
 
 #: A figure, or the plain data ``{"data": [...], "layout": {...}}`` of one, which is much faster.
-Drawing = go.Figure | dict[str, Any]
+Drawing: TypeAlias = "go.Figure | dict[str, Any]"
 
 _MISSING = object()
 
@@ -35,7 +35,7 @@ class LiveFigure(go.FigureWidget):
         data, layout = _plain(figure)
         same = _common_start(self._drawn_data, data)
         if same < len(self._drawn_data):
-            self.data = self.data[:same]
+            self.data = tuple(self.data)[:same]  # type: ignore[has-type]
         with self.batch_update():
             for trace, old, new in zip(self.data, self._drawn_data, data, strict=False):
                 for path, value in _changes(old, new):

@@ -27,6 +27,9 @@ MOST_TEETH = 192
 CURVE_POINTS = 192
 BUDGET_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
+#: A handle dragged further than this many rows from its own removes its checkpoint.
+REMOVE_DISTANCE = 0.6
+
 # The indices of the traces that a panel ties clicks to, in `comparison_figure`.
 MARKS_TRACE = 2
 ADD_TRACE = 3
@@ -123,7 +126,8 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "xanchor": "left",
             "yanchor": "bottom",
         },
-        "margin": {"l": 70, "r": 12, "t": 46, "b": 48},
+        "margin": {"l": 70, "r": 12, "t": 78, "b": 48},
+        "title": {"text": f"Overlaps: {comparison.source}", "y": 0.985, "yanchor": "top"},
         "xaxis": {
             "domain": domain,
             "anchor": "y3",
@@ -192,7 +196,8 @@ def _hover_trace(comparison: Comparison) -> Trace:
     """Invisible points at evenly spread depths that say what each policy does there."""
     count = min(HOVER_DEPTHS, comparison.length) + 1
     depths = np.linspace(0, comparison.length, count).round().astype(np.int64)
-    columns, lines = [], []
+    columns: list[NDArray[Any]] = []
+    lines: list[str] = []
     number = ",d" if comparison.unit == "tokens" else ".3s"
     for row in comparison.rows:
         resume = row.schedule.resume_point(depths)
@@ -268,6 +273,34 @@ def _add_trace(comparison: Comparison) -> Trace:
         name="add",
         showlegend=False,
     )
+
+
+def handles(comparison: Comparison) -> list[dict[str, Any]]:
+    """Return a ring around each checkpoint of the reader's own, which can be dragged in a panel.
+
+    A path of a size in pixels has no corners to pull, so that a drag can only move it: its anchor
+    is the depth and the row.
+    """
+    names = [row.name for row in comparison.rows]
+    if theme.OWN not in names:
+        return []
+    index = names.index(theme.OWN)
+    return [
+        {
+            "type": "path",
+            "path": "M -8,0 L 0,-8 L 8,0 L 0,8 Z",
+            "xref": "x",
+            "yref": "y2",
+            "xsizemode": "pixel",
+            "ysizemode": "pixel",
+            "xanchor": int(position),
+            "yanchor": index,
+            "line": {"color": theme.VERMILLION, "width": 1.5},
+            "fillcolor": "rgba(0, 0, 0, 0)",
+            "editable": True,
+        }
+        for position in comparison.rows[index].schedule.positions
+    ]
 
 
 def _sawtooth_trace(comparison: Comparison, row: Row) -> Trace:
@@ -390,60 +423,56 @@ def _now_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
 
 def _table_trace(comparison: Comparison) -> Trace:
     rows, unit = comparison.rows, comparison.unit
-    colours = [theme.policy_style(row.name).colour for row in rows]
+    columns = {
+        "policy": [row.name for row in rows],
+        "M": [f"{len(row.schedule):,}" for row in rows],
+        f"E[r]<br>({unit})": [_amount(row.expected, unit) for row in rows],
+        f"worst<br>({unit})": [_amount(row.worst, unit) for row in rows],
+        "times<br>less": [_factor(row.reduction) for row in rows],
+        "% above<br>optimum": [_excess(row.excess) for row in rows],
+    }
     clear = "rgba(0, 0, 0, 0)"
-    return dict(
-        type="table",
-        domain={"x": [0.625, 1.0], "y": [0.0, 0.43]},
-        columnwidth=[1.35, 0.6, 1.0, 1.0, 0.85, 1.0],
-        header={
-            "values": [
-                "policy",
-                "M",
-                f"E[r]<br>{unit}",
-                f"worst<br>{unit}",
-                "less<br>by",
-                "above<br>optimum",
-            ],
-            "fill": {"color": clear},
-            "line": {"color": theme.AXIS_LINE},
-            "align": ["left"] + ["right"] * 5,
+    shared = {
+        "align": ["left"] + ["right"] * (len(columns) - 1),
+        "fill": {"color": clear},
+        "font": {"size": 11},
+    }
+    return {
+        "type": "table",
+        "domain": {"x": [0.625, 1.0], "y": [0.0, 0.43]},
+        "columnwidth": [1.25, 0.6, 1.0, 1.0, 0.85, 1.0],
+        "header": {
+            "values": list(columns),
+            "line": {"color": [theme.AXIS_LINE], "width": 0},
             "height": 36,
-            "font": {"size": 11},
+            **shared,
         },
-        cells={
-            "values": [
-                [row.name for row in rows],
-                [f"{len(row.schedule):,}" for row in rows],
-                [_amount(row.expected, unit) for row in rows],
-                [_amount(row.worst, unit) for row in rows],
-                [_factor(row.reduction) for row in rows],
-                [_excess(row.excess) for row in rows],
-            ],
-            "fill": {"color": clear},
-            "line": {"color": theme.GRID},
-            "align": ["left"] + ["right"] * 5,
-            "height": 24,
-            "font": {"size": 11},
+        "cells": {
+            "values": list(columns.values()),
+            "line": {"color": [theme.GRID], "width": 0},
+            "height": 22,
+            **shared,
         },
-    )
+    }
 
 
 def _amount(value: float, unit: str) -> str:
-    """Return a cost with four digits or so: ``1,234`` tokens or ``12.3 T`` FLOPs."""
+    """Return a cost with three digits or so: ``1,234`` tokens, ``12.3T`` FLOPs."""
     if unit == "tokens":
-        return f"{value:,.0f}" if value >= 100 or value == int(value) else f"{value:,.2f}"
+        return f"{value:,.0f}" if value >= 10 or value == int(value) else f"{value:,.2f}"
     for scale, letter in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M")):
         if value >= scale:
-            return f"{value / scale:,.3g} {letter}"
+            return f"{value / scale:,.3g}{letter}"
     return f"{value:,.3g}"
 
 
 def _factor(reduction: float) -> str:
-    return "∞" if reduction == float("inf") else f"{reduction:,.2f}×"
+    if reduction == float("inf"):
+        return "∞"
+    return f"{reduction:,.2f}" if reduction < 100 else f"{reduction:,.0f}"
 
 
 def _excess(excess: float | None) -> str:
     if excess is None:
         return "–"
-    return "∞" if excess == float("inf") else f"+{100 * excess:,.1f} %"
+    return "∞" if excess == float("inf") else f"{100 * excess:,.1f}"

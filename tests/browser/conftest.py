@@ -1,0 +1,97 @@
+"""Fixtures of the browser tests: one server and one browser a session, a fresh notebook a test.
+
+They skip, with the reason, on a machine without a browser; with ``SPARSELAB_REQUIRE_BROWSER=1``
+they fail instead.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+from jupyter_lab import (
+    Notebook,
+    PanelPage,
+    Server,
+    browser_options,
+    chromium,
+    write_notebook,
+)
+from playwright.sync_api import Browser, sync_playwright
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark everything in this folder."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Headless Chromium."""
+    if chromium() is None:
+        message = "no Chromium or Chrome found on this machine (apt-get install chromium)"
+        if os.environ.get("SPARSELAB_REQUIRE_BROWSER") == "1":
+            pytest.fail(message)
+        pytest.skip(message)
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(**browser_options())
+        yield running
+        running.close()
+
+
+@pytest.fixture(scope="session")
+def lab(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A running JupyterLab."""
+    with Server(tmp_path_factory.mktemp("lab")).running() as server:
+        yield server
+
+
+@pytest.fixture
+def open_notebook(
+    lab: Server, browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Notebook]]:
+    """Open a notebook file, or one made of code cells, and run all its cells.
+
+    In the end it is asserted that nothing was requested from outside this machine.
+    """
+    opened: list[Notebook] = []
+
+    def start(*cells: str, file: Path | None = None) -> Notebook:
+        # A path of its own for each: a path that was open before would get its kernel.
+        name = re.sub(r"\W+", "_", request.node.name)[:60] + f"_{len(opened)}.ipynb"
+        if file is not None:
+            shutil.copy(file, lab.root / name)
+        else:
+            write_notebook(lab.root / name, *cells)
+        notebook = Notebook(lab, browser, name)
+        opened.append(notebook)
+        notebook.open()
+        notebook.run_all()
+        return notebook
+
+    yield start
+    outside = [url for notebook in opened for url in notebook.outside]
+    for notebook in opened:
+        notebook.close()
+    assert outside == []
+
+
+@pytest.fixture
+def open_panel(open_notebook: Callable[..., Notebook]) -> Callable[[str], PanelPage]:
+    """Open a panel, given the Python that makes it, and wait until it is drawn."""
+
+    def start(code: str) -> PanelPage:
+        panel = PanelPage(open_notebook(code))
+        panel.wait_until_drawn()
+        return panel
+
+    return start

@@ -1,0 +1,381 @@
+"""PlacementExplorer: where checkpoints go, what each policy recomputes, and your own try."""
+
+from __future__ import annotations
+
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import ipywidgets as w
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from plotly.graph_objects import FigureWidget
+from traitlets import Float, Int, Tuple, Unicode
+
+import sparselab as sl
+from sparselab.placement import REQUIRED
+from sparselab.validation import check_choice
+from widgets import controls
+from widgets.comparison import Comparison, compare
+from widgets.figures import placement
+from widgets.overlap_source import FAMILIES, FILE, HAND, HAND_BINS, overlap_source, sources
+from widgets.panel import Panel
+from widgets.theme import OWN
+
+TOKENS = "tokens"
+LARGEST_LENGTH = 131_072
+LARGEST_BUDGET = 64
+ALIGNMENTS = (1, 16, 32, 64, 128, 256, 512, 1024)
+
+
+class PlacementExplorer(Panel):
+    """Compare policies on one entry, live.
+
+    Attributes:
+        source: where the overlaps come from: a family, a shipped table, a file, drawn by hand.
+        a, b, mean, exponent, depth, share: parameters of the families (``mean`` in tokens,
+            ``depth`` and ``share`` as fractions).
+        path: the CSV or trace, for ``"my own file"``.
+        weights: one a bar, for ``"drawn by hand"``.
+        length: tokens in the entry.
+        budget: checkpoints allowed.
+        align: checkpoints stand on multiples of it (tokens).
+        cost: ``"tokens"``, or the model whose prefill FLOPs are counted.
+        policies: which are shown; ``"your own"`` is a row for the reader.
+        block_size: of the policy ``block`` (tokens).
+        own: positions of your own checkpoints, separated by commas.
+    """
+
+    title = "Placement explorer"
+
+    source = Unicode("beta").tag(parameter=True)
+    a = Float(2.0).tag(parameter=True)
+    b = Float(5.0).tag(parameter=True)
+    mean = Float(4096.0).tag(parameter=True)
+    exponent = Float(1.0).tag(parameter=True)
+    depth = Float(0.75).tag(parameter=True)
+    share = Float(0.5).tag(parameter=True)
+    path = Unicode("").tag(parameter=True)
+    weights = Tuple(default_value=(1.0,) * HAND_BINS).tag(parameter=True)
+    length = Int(32_768).tag(parameter=True)
+    budget = Int(8).tag(parameter=True)
+    align = Int(1).tag(parameter=True)
+    cost = Unicode(TOKENS).tag(parameter=True)
+    policies = Tuple(default_value=("no_cache", "balanced", "block", "log", "optimal", OWN)).tag(
+        parameter=True
+    )
+    block_size = Int(2048).tag(parameter=True)
+    own = Unicode("8192, 16384").tag(parameter=True)
+
+    # -- pure ----------------------------------------------------------------------------------
+
+    def compute(self, parameters: dict[str, Any]) -> Comparison:
+        """Return the comparison that the parameters describe."""
+        length = parameters["length"]
+        overlaps = overlap_source(parameters["source"], length, parameters)
+        shown = parameters["policies"]
+        for name in shown:
+            check_choice("policy", name, policy_choices())
+        return compare(
+            overlaps.distribution,
+            parameters["budget"],
+            [name for name in shown if name != OWN],
+            parameters["align"],
+            _prefill_cost(parameters["cost"], length),
+            "tokens" if parameters["cost"] == TOKENS else "FLOPs",
+            parse_positions(parameters["own"]) if OWN in shown else None,
+            {"block": {"block_size": parameters["block_size"]}},
+            overlaps.words,
+        )
+
+    def draw(self, result: Comparison) -> dict[str, Any]:
+        """Return the picture, with a handle on each checkpoint of your own."""
+        spec = placement.comparison_spec(result)
+        spec["layout"]["shapes"] = placement.handles(result)
+        return spec
+
+    def table(self, result: Comparison) -> pd.DataFrame:
+        """Return one row a policy."""
+        return result.to_frame()
+
+    def code(self, parameters: dict[str, Any]) -> str:
+        """Return the calls that compute the table's E[r]."""
+        length, budget, align = (parameters[key] for key in ("length", "budget", "align"))
+        overlaps = overlap_source(parameters["source"], length, parameters)
+        lines = ["import sparselab as sl", f"overlaps = {overlaps.code}"]
+        cost = ""
+        if parameters["cost"] != TOKENS:
+            lines.append(
+                f"flops = sl.HybridArchitecture.preset({parameters['cost']!r}).prefill_flops"
+            )
+            cost = ", prefill_cost=flops"
+        for name in parameters["policies"]:
+            if name == OWN:
+                positions = parse_positions(parameters["own"])
+                grid = sorted({position // align * align for position in positions} - {0})
+                schedule = f"sl.Schedule({grid}, {length})"
+            else:
+                option = f", block_size={parameters['block_size']}" * (name == "block")
+                schedule = (
+                    f"sl.place({name!r}, {length}, {budget}, overlaps, align={align}{cost}{option})"
+                )
+            lines.append(f"print({name!r}, sl.expected_recompute({schedule}, overlaps{cost}))")
+        return "\n".join(lines)
+
+    # -- the live view -------------------------------------------------------------------------
+
+    def controls(self) -> list[w.Widget]:
+        """Return the controls: what is cached, the overlaps, the policies, your own."""
+        family = self._family_controls()
+        file = self._file_controls()
+        hand = self._hand_controls()
+
+        def show_relevant(_change: Any = None) -> None:
+            needed = FAMILIES.get(self.source, ())
+            for name, control in family.items():
+                _set_visible(control, name in needed)
+            _set_visible(file, self.source == FILE)
+            _set_visible(hand, self.source == HAND)
+
+        self.observe(show_relevant, "source")
+        show_relevant()
+        return [
+            controls.row(*self._entry_controls()),
+            controls.row(*family.values(), file),
+            hand,
+            controls.several(
+                self, "policies", "Policies", "Which rows and lines are shown.", policy_choices()
+            ),
+            controls.row(*self._own_controls()),
+        ]
+
+    def _entry_controls(self) -> list[w.Widget]:
+        return [
+            controls.choice(
+                self,
+                "source",
+                "Overlaps",
+                "How deep later requests share this prefix: a family, a measured table, a file of "
+                "your own, or bars drawn by hand.",
+                sources(),
+            ),
+            controls.integer(
+                self,
+                "budget",
+                "Budget M",
+                "Checkpoints allowed in this entry.",
+                0,
+                LARGEST_BUDGET,
+                unit="checkpoints",
+            ),
+            controls.integer(
+                self,
+                "length",
+                "Length N",
+                "Tokens in the retained prefix; type the number for an exact one.",
+                16,
+                LARGEST_LENGTH,
+                step=16,
+                unit="tokens",
+            ),
+            controls.steps(
+                self,
+                "align",
+                "Alignment",
+                "Checkpoints stand on multiples of it, as kernels and block caches need.",
+                ALIGNMENTS,
+                unit="tokens",
+            ),
+            controls.choice(
+                self,
+                "cost",
+                "Prefill cost",
+                "What recomputing costs: a token each, or the FLOPs of a model, whose attention "
+                "makes late tokens dearer.",
+                [TOKENS, *sl.architecture.presets()],
+            ),
+            controls.integer(
+                self,
+                "block_size",
+                "Block size",
+                "Tokens between two checkpoints of the policy block.",
+                64,
+                8192,
+                step=64,
+                unit="tokens",
+            ),
+        ]
+
+    def _family_controls(self) -> dict[str, w.Widget]:
+        def number(
+            name: str, label: str, text: str, low: float, high: float, unit: str = ""
+        ) -> Any:
+            return controls.number(self, name, label, text, low, high, 0.05, unit)
+
+        return {
+            "share": number("share", "Share at depth", "Requests at exactly that depth.", 0, 1),
+            "depth": number("depth", "Depth", "As a fraction of the length.", 0, 1, "of N"),
+            "a": number("a", "Beta a", "Larger: deeper overlaps.", 0.05, 20),
+            "b": number("b", "Beta b", "Larger: shallower overlaps.", 0.05, 20),
+            "mean": controls.number(
+                self,
+                "mean",
+                "Mean depth",
+                "Of the geometric distribution before it is cut at the length.",
+                16,
+                LARGEST_LENGTH,
+                16,
+                "tokens",
+                readout_format=",.0f",
+            ),
+            "exponent": number("exponent", "Zipf exponent", "Larger: shallower.", 0.05, 4),
+        }
+
+    def _file_controls(self) -> w.Box:
+        upload = w.FileUpload(
+            accept=".csv,.jsonl,.json,.gz",
+            multiple=False,
+            tooltip="A table depth,requests or a trace, read in the kernel and sent nowhere.",
+        )
+        upload.help_text = "Upload: a CSV with the header depth,requests, or a trace."
+
+        def take(_change: Any) -> None:
+            if upload.value:
+                file = upload.value[0]
+                folder = Path(tempfile.mkdtemp(prefix="sparselab-upload-"))
+                target = folder / Path(file["name"]).name
+                target.write_bytes(bytes(file["content"]))
+                self.path = str(target)
+
+        upload.observe(take, "value")
+        path = controls.text(
+            self,
+            "path",
+            "CSV or trace",
+            "Where the file lies for the kernel; Enter reads it.",
+            "overlaps.csv or trace.jsonl",
+        )
+        return controls.row(path, upload)
+
+    def _hand_controls(self) -> w.Box:
+        bars = [
+            w.FloatSlider(
+                value=weight,
+                min=0.0,
+                max=1.0,
+                step=0.05,
+                orientation="vertical",
+                readout=False,
+                tooltip=f"Weight of part {number} of {HAND_BINS} of the depths",
+                layout=w.Layout(height="110px", width="34px"),
+            )
+            for number, weight in enumerate(self.weights, start=1)
+        ]
+
+        def take(_change: Any) -> None:
+            self.weights = tuple(bar.value for bar in bars)
+
+        for bar in bars:
+            bar.observe(take, "value")
+        group = controls.row(w.Label("Weights, from depth 0 to N:"), *bars)
+        group.help_text = "Weights: one bar for each twelfth of the depths; arrow keys move a bar."
+        return group
+
+    def _own_controls(self) -> list[w.Widget]:
+        def copy_optimum() -> None:
+            optimum = self.result.frontier.schedule(self.budget)
+            self.own = format_positions(optimum.positions)
+
+        def clear() -> None:
+            self.own = ""
+
+        positions = controls.text(
+            self,
+            "own",
+            "Your checkpoints",
+            "Token positions separated by commas, or in the picture: click in the row 'your own' "
+            "to add one, drag its ring to move it, drag the ring out of the row to remove it.",
+            "for example 4096, 12288",
+        )
+        positions.layout.width = "520px"
+        return [
+            positions,
+            controls.button("Copy the optimum", "Makes its checkpoints your own.", copy_optimum),
+            controls.button("Clear", "Removes all of your own.", clear),
+        ]
+
+    def connect(self, figure: FigureWidget) -> None:
+        """Let clicks add a checkpoint of your own, and drags move or remove one."""
+        figure.data[placement.ADD_TRACE].on_click(self._clicked)
+        figure.layout.on_change(self._dragged, "shapes")
+
+    def _clicked(self, _trace: Any, points: Any, _state: Any) -> None:
+        if points.xs:
+            mine = parse_positions(self.own)
+            self.own = format_positions([*mine, *map(int, points.xs)])
+
+    def _dragged(self, _layout: Any, shapes: Any) -> None:
+        """Take over where the handles were left; the row's index is their height."""
+        drawn = placement.handles(self.result)
+        if [_anchor(s) for s in shapes] == [_anchor(s) for s in drawn]:
+            return
+        row = len(self.result.rows) - 1
+        kept = [
+            min(max(round(shape["xanchor"]), 1), self.length)
+            for shape in shapes
+            if abs(shape["yanchor"] - row) < placement.REMOVE_DISTANCE
+        ]
+        # What was drawn last is not what is on screen any more.
+        self.figure.forget("shapes")
+        before = self.own
+        self.own = format_positions(kept)
+        if self.own == before:
+            self.figure.become(self.draw(self.result))
+
+
+def policy_choices() -> tuple[str, ...]:
+    """Return the policies that length, budget and overlaps suffice for, and the reader's own."""
+    return (
+        *(
+            name
+            for name, policy in sl.policies().items()
+            if REQUIRED not in policy.options.values()
+        ),
+        OWN,
+    )
+
+
+def parse_positions(text: str) -> list[int]:
+    """Return the whole numbers in ``"4096, 8192"``; ``ValueError`` names what is none."""
+    parts = [part.strip() for part in text.replace(";", ",").split(",") if part.strip()]
+    for part in parts:
+        if not part.isdecimal() or int(part) == 0:
+            raise ValueError(
+                f"your own checkpoints must be positive whole numbers separated by commas, "
+                f"got {part!r}."
+            )
+    return [int(part) for part in parts]
+
+
+def format_positions(positions: Any) -> str:
+    """Return positions as :func:`parse_positions` reads them, sorted and each once."""
+    return ", ".join(map(str, sorted({int(position) for position in positions})))
+
+
+def _anchor(shape: Any) -> tuple[float, float]:
+    return float(shape["xanchor"]), float(shape["yanchor"])
+
+
+@lru_cache(maxsize=2)
+def _prefill_cost(name: str, length: int) -> NDArray[np.float64] | None:
+    """Return ``G(0..N)`` in FLOPs of a model, or ``None`` for tokens."""
+    if name == TOKENS:
+        return None
+    architecture = sl.HybridArchitecture.preset(name)
+    return architecture.prefill_flops(np.arange(length + 1))
+
+
+def _set_visible(widget: w.Widget, visible: bool) -> None:
+    widget.layout.display = None if visible else "none"
