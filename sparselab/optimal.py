@@ -62,9 +62,10 @@ class Frontier:
     @property
     def expected(self) -> NDArray[np.float64]:
         """``E[r]`` for each budget: :attr:`costs` over the total weight, shape ``(M + 1,)``."""
+        weights = self.distribution.weights
         # Float weights may be so large that their sum is not finite: scale both alike.
-        scale = self.distribution.weights.max().item()
-        return (self.costs / scale) / (self.distribution.weights / scale).sum()
+        scale = weights.max().item() if weights.dtype.kind == "f" else 1
+        return (self.costs / scale) / (weights / scale).sum()
 
     @property
     def gains(self) -> NDArray[Any]:
