@@ -1,0 +1,95 @@
+"""The index page of a sweep: every run with its parameters, headline numbers, picture and links.
+
+Beside the page stands the same table as ``results.parquet``. The page is self-contained apart from
+the links to the runs' own pages: its pictures are the first figure of each run, drawn small.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sparselab.batch.results import Number
+from sparselab.batch.run import TRACEBACK_FILE, RunRecord
+from sparselab.export import (
+    CONTENT_SECURITY_POLICY,
+    TEMPLATES,
+    figure_html,
+    first_figure,
+    plotly_js,
+    read_notebook,
+)
+from sparselab.files import atomic_path, write_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+INDEX_FILE = "index.html"
+TABLE_FILE = "results.parquet"
+
+
+def write_index(folder: Path, title: str, records: Mapping[str, RunRecord]) -> None:
+    """Write ``index.html`` and ``results.parquet`` about the runs in ``folder``, by folder name."""
+    from jinja2 import Environment, FileSystemLoader
+
+    environment = Environment(loader=FileSystemLoader(TEMPLATES / "page"), autoescape=True)
+    runs = [_describe(folder, name, record) for name, record in records.items()]
+    page = environment.get_template("index.html.j2").render(
+        title=title,
+        content_security_policy=CONTENT_SECURITY_POLICY,
+        plotly_js=plotly_js() if any(run["picture"] for run in runs) else "",
+        runs=runs,
+        parameters=_columns(record.given for record in records.values()),
+        numbers=_columns(record.numbers for record in records.values()),
+        completed=sum(record.completed for record in records.values()),
+    )
+    write_text(folder / INDEX_FILE, page)
+    with atomic_path(folder / TABLE_FILE) as temporary:
+        results_table(records).to_parquet(temporary)
+
+
+def results_table(records: Mapping[str, RunRecord]) -> pd.DataFrame:
+    """Return one row a run: its status, duration (seconds), parameters and published numbers.
+
+    Columns of parameters are called ``parameter.<name>``, those of numbers ``number.<name>``; a run
+    that has no such parameter or number has a missing value there.
+    """
+    import pandas as pd
+
+    rows = [
+        {"run": name, "notebook": r.notebook, "status": r.status, "duration_s": r.duration_s}
+        | {f"parameter.{key}": _cell(value) for key, value in r.parameters.items()}
+        | {f"number.{key}": float(number["value"]) for key, number in r.numbers.items()}
+        for name, r in records.items()
+    ]
+    table = pd.DataFrame(rows)
+    for column in table.columns:
+        # Notebooks may give one name different types; Parquet wants one type a column.
+        if table[column].dropna().map(type).nunique() > 1:
+            table[column] = table[column].map(lambda value: None if value is None else str(value))
+    return table
+
+
+def _cell(value: Any) -> Any:
+    return str(value) if isinstance(value, list) else value
+
+
+def _columns(mappings: Any) -> list[str]:
+    """Return every key of ``mappings`` once, in the order of appearance."""
+    return [key for key in dict.fromkeys(key for m in mappings for key in m) if key != "live"]
+
+
+def _describe(folder: Path, name: str, record: RunRecord) -> dict[str, Any]:
+    stem = Path(record.notebook).stem
+    notebook = folder / name / record.notebook
+    figure = first_figure(read_notebook(notebook)) if notebook.exists() else None
+    return {
+        "name": name,
+        "record": record,
+        "numbers": {key: str(Number(**number)) for key, number in record.numbers.items()},
+        "page": f"{name}/{stem}.html" if (folder / name / f"{stem}.html").exists() else None,
+        "notebook": f"{name}/{record.notebook}" if notebook.exists() else None,
+        "traceback": None if record.completed else f"{name}/{TRACEBACK_FILE}",
+        "picture": figure_html(figure, thumbnail=True) if figure else None,
+    }

@@ -1,0 +1,41 @@
+"""The process that a sweep starts for each of its runs: ``python -m sparselab.batch.worker``.
+
+It reads one line of JSON, the arguments of :func:`sparselab.batch.run.run_notebook`, from its
+standard input and runs it. The sweep holds the other end of that pipe open; when the sweep dies,
+however it dies, the pipe closes, and the worker ends at once so that nothing is left running.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+
+from sparselab.batch.run import run_notebook
+
+
+def read_line() -> str:
+    """Return the first line of standard input, read byte by byte so that nothing is buffered."""
+    line = bytearray()
+    while (byte := os.read(0, 1)) not in (b"", b"\n"):
+        line += byte
+    return line.decode("utf-8")
+
+
+def exit_when_orphaned() -> None:
+    """Wait for standard input to close, then end this process; its kernel notices and ends too."""
+    while os.read(0, 1):
+        continue
+    os._exit(1)
+
+
+def main() -> int:
+    arguments = json.loads(read_line())
+    threading.Thread(target=exit_when_orphaned, daemon=True).start()
+    run_notebook(**arguments)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

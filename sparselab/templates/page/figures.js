@@ -1,0 +1,39 @@
+// Draws every `.plotly-figure` from the JSON that it holds, and follows light and dark.
+document.addEventListener("DOMContentLoaded", () => {
+  const dark = window.matchMedia("(prefers-color-scheme: dark)");
+  const clear = new Set(["rgba(0,0,0,0)", "rgba(0, 0, 0, 0)", "transparent"]);
+
+  // A figure with a background of its own keeps its colours: they were chosen for it.
+  const followsPage = (layout) =>
+    clear.has(layout.paper_bgcolor ?? layout.template?.layout?.paper_bgcolor);
+  const textColour = () =>
+    getComputedStyle(document.documentElement).getPropertyValue("--text").trim();
+
+  const draw = (holder) => {
+    const figure = JSON.parse(holder.querySelector("script").textContent);
+    const thumbnail = holder.classList.contains("thumbnail");
+    const layout = { ...figure.layout };
+    const follows = followsPage(layout);
+    if (follows) layout.font = { ...layout.font, color: textColour() };
+    if (thumbnail) layout.width ??= 1000;
+    const config = { displaylogo: false, responsive: !thumbnail, staticPlot: thumbnail };
+    Plotly.newPlot(holder, figure.data, layout, config);
+    if (follows) {
+      dark.addEventListener("change", () =>
+        Plotly.relayout(holder, { "font.color": textColour() }));
+    }
+  };
+
+  // A page of many thumbnails draws each as it comes into view.
+  const whenSeen = new IntersectionObserver((entries, observer) => {
+    for (const entry of entries.filter((entry) => entry.isIntersecting)) {
+      observer.unobserve(entry.target);
+      draw(entry.target);
+    }
+  }, { rootMargin: "400px" });
+
+  for (const holder of document.querySelectorAll(".plotly-figure")) {
+    if (holder.classList.contains("thumbnail")) whenSeen.observe(holder);
+    else draw(holder);
+  }
+});
