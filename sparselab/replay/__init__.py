@@ -18,7 +18,7 @@ except ImportError as error:
         f"live replay needs torch and transformers ({error}): pip install 'sparselab[replay]'."
     ) from error
 
-from sparselab.replay.capture import capture
+from sparselab.replay.capture import capture, extend
 from sparselab.replay.entry import Entry
 from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
@@ -32,6 +32,7 @@ __all__ = [
     "VerifyReport",
     "capture",
     "diverging",
+    "extend",
     "generate",
     "load_model",
     "random_tokens",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
+from transformers import DynamicCache
 
 from sparselab.replay import state
 from sparselab.replay.devices import Stopwatch, check_fits
@@ -13,7 +15,9 @@ from sparselab.replay.models import ReplayModel
 from sparselab.replay.offload import CheckpointWriter
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
-from sparselab.replay.tokens import as_tokens
+from sparselab.replay.resume import ResumeResult, restore_at
+from sparselab.replay.state import Tensors
+from sparselab.replay.tokens import Tokens, as_tokens
 
 CHUNK = 512
 # Checkpoints are kept in host memory whatever the device.
@@ -46,16 +50,45 @@ def capture(model: ReplayModel, tokens: Any, positions: Any, chunk: int = CHUNK)
     cache = state.new_cache(model.config)
     logits, checkpoints = prefill(model, cache, tokens, 0, cuts, wanted, writer)
     writer.finish()
-    return Entry(
-        tokens=tokens,
-        kv=state.read_kv(cache),
-        checkpoints=checkpoints,
-        logits=logits.cpu(),
-        chunk=chunk,
-        cuts=cuts,
-        fingerprint=model.fingerprint,
-        dtype=model.dtype,
-        capture_ms=watch.lap(),
+    return _entry(model, tokens, cache, checkpoints, logits, chunk, cuts, watch.lap())
+
+
+def extend(
+    model: ReplayModel, entry: Entry, tokens: Any, positions: Any
+) -> tuple[ResumeResult, Entry]:
+    """Resume ``tokens`` from ``entry`` and retain them as a new entry, in one pass.
+
+    What a serving engine does with a request: states before the resume point are not computed, so
+    a position there must be a checkpoint of ``entry``, which the new one then shares.
+
+    Raises ``ValueError`` for a position that can be had in neither way, and as :func:`capture`.
+    """
+    tokens = as_tokens(tokens, model.vocab_size)
+    wanted = as_positions(positions, tokens.size)
+    entry.check_model(model)
+    point = entry.resume_point(tokens)
+    inherited = {c: entry.checkpoints[c] for c in wanted if c <= point and c in entry.checkpoints}
+    missing = [c for c in wanted if c <= point and c not in inherited]
+    if missing:
+        raise ValueError(
+            f"position {missing[0]} lies before the resume point {point} and is no checkpoint of "
+            f"the entry, which has {entry.positions.tolist()}."
+        )
+    cuts = cut_plan(point, tokens.size, entry.chunk, wanted)
+    check_capture_fits(model, tokens.size, len(wanted) - len(inherited))
+    watch = Stopwatch(model.device)
+    writer = CheckpointWriter(model.device)
+    cache = restore_at(model, entry, point, entry.checkpoints.get(point, {}))
+    load_ms = watch.lap()
+    logits, captured = prefill(model, cache, tokens, point, cuts, wanted, writer)
+    writer.finish()
+    compute_ms = watch.lap()
+    result = ResumeResult(tokens, entry.overlap(tokens), point, logits, cache, load_ms, compute_ms)
+    whole_cuts = tuple(cut for cut in entry.cuts if cut <= point) + cuts
+    checkpoints = inherited | captured
+    total_ms = load_ms + compute_ms
+    return result, _entry(
+        model, tokens, cache, checkpoints, logits, entry.chunk, whole_cuts, total_ms
     )
 
 
@@ -65,3 +98,26 @@ def check_capture_fits(model: ReplayModel, tokens: int, checkpoints: int) -> Non
     held = checkpoints * model.checkpoint_bytes
     check_fits(f"the KV of {tokens:,} tokens", kv, model.device)
     check_fits(f"an entry with {checkpoints:,} checkpoints", held, HOST)
+
+
+def _entry(
+    model: ReplayModel,
+    tokens: Tokens,
+    cache: DynamicCache,
+    checkpoints: Mapping[int, Tensors],
+    logits: torch.Tensor,
+    chunk: int,
+    cuts: tuple[int, ...],
+    capture_ms: float,
+) -> Entry:
+    return Entry(
+        tokens=tokens,
+        kv=state.read_kv(cache),
+        checkpoints=checkpoints,
+        logits=logits.cpu(),
+        chunk=chunk,
+        cuts=cuts,
+        fingerprint=model.fingerprint,
+        dtype=model.dtype,
+        capture_ms=capture_ms,
+    )

@@ -49,6 +49,7 @@ class ReplayModel:
             )
         # Only the last token's logits are needed; not computing the others saves most of the head.
         self._last_only = {"logits_to_keep": 1} if "logits_to_keep" in accepted else {}
+        self._takes_positions = "position_ids" in accepted
         self.check = self_check(self)
 
     @property
@@ -84,18 +85,27 @@ class ReplayModel:
         return digest.hexdigest()
 
     @torch.no_grad()
-    def forward(self, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        """Run ``tokens`` (1-D, on the device) after what ``cache`` holds, which it extends.
+    def forward(self, tokens: torch.Tensor, cache: DynamicCache, start: int) -> torch.Tensor:
+        """Run ``tokens`` (1-D, on the device) after the ``start`` tokens that ``cache`` holds.
 
-        Returns the logits of the last token, shape ``(vocab_size,)``.
+        The cache is extended. Returns the logits of the last token, shape ``(vocab_size,)``.
         """
-        output = self.module(input_ids=tokens[None], cache=cache, use_cache=True, **self._last_only)
-        return output.logits[0, -1]
+        return self._call(tokens, cache, start, **self._last_only)[-1]
 
     @torch.no_grad()
-    def all_logits(self, tokens: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+    def all_logits(self, tokens: torch.Tensor, cache: DynamicCache, start: int) -> torch.Tensor:
         """Like :meth:`forward`, but return the logits of every token, shape ``(tokens, vocab)``."""
-        return self.module(input_ids=tokens[None], cache=cache, use_cache=True).logits[0]
+        return self._call(tokens, cache, start)
+
+    def _call(
+        self, tokens: torch.Tensor, cache: DynamicCache, start: int, **options: Any
+    ) -> torch.Tensor:
+        if self._takes_positions:
+            # Most models count on from the cache; some (Bamba) begin at 0 in every call.
+            positions = torch.arange(start, start + tokens.numel(), device=tokens.device)
+            options |= {"position_ids": positions[None]}
+        output = self.module(input_ids=tokens[None], cache=cache, use_cache=True, **options)
+        return output.logits[0]
 
     def __repr__(self) -> str:
         return (

@@ -37,7 +37,7 @@ def prefill(
     checkpoints: dict[int, Tensors] = {}
     logits = None
     for end in cuts:
-        logits = model.forward(on_device[start:end], cache)
+        logits = model.forward(on_device[start:end], cache, start)
         if end in positions and writer is not None:
             checkpoints[end] = writer.copy(state.read_state(cache))
         start = end

@@ -94,17 +94,17 @@ def generate(model: ReplayModel, result: ResumeResult, n: int) -> NDArray[np.int
     """Return the ``n`` most likely next tokens, one after another; ``result`` is not modified."""
     check_integer("n", n, minimum=1)
     cache = state.copy_cache(model.config, result.cache, result.tokens.size)
-    return continue_greedily(model, result.logits, cache, n)
+    return continue_greedily(model, result.logits, cache, result.tokens.size, n)
 
 
 def continue_greedily(
-    model: ReplayModel, logits: torch.Tensor, cache: DynamicCache, n: int
+    model: ReplayModel, logits: torch.Tensor, cache: DynamicCache, start: int, n: int
 ) -> NDArray[np.int64]:
-    """Return ``n`` greedy tokens from ``logits`` on; ``cache`` is extended."""
+    """Return ``n`` greedy tokens after the ``start`` tokens of ``cache``, which is extended."""
     chosen: list[int] = []
     while True:
         token = logits.argmax().reshape(1)
         chosen.append(int(token))
         if len(chosen) == n:
             return np.array(chosen, dtype=np.int64)
-        logits = model.forward(token, cache)
+        logits = model.forward(token, cache, start + len(chosen) - 1)

@@ -124,9 +124,12 @@ def copy_cache(config: Any, cache: DynamicCache, length: int) -> DynamicCache:
     return restore(config, read_kv(cache), read_state(cache), length)
 
 
-def zeroed(state: Mapping[str, torch.Tensor]) -> Tensors:
-    """Return a state of the same shape that remembers nothing."""
-    return {name: torch.zeros_like(tensor) for name, tensor in state.items()}
+def without(state: Mapping[str, torch.Tensor], *kinds: str) -> Tensors:
+    """Return a state that remembers nothing of ``kinds`` (of ``recurrent`` and ``conv``)."""
+    return {
+        name: torch.zeros_like(tensor) if kind(name) in kinds else tensor
+        for name, tensor in state.items()
+    }
 
 
 def kind(name: str) -> str:

@@ -168,8 +168,8 @@ def verify(model: ReplayModel, entry: Entry, tokens: Any) -> VerifyReport:
         ROUNDINGS[model.dtype] * torch.finfo(model.dtype).eps,
     )
     # Last, since continuing extends the caches that were compared.
-    ours = continue_greedily(model, resumed.logits, resumed.cache, CONTINUATION)
-    theirs = continue_greedily(model, same_logits, same_cache, CONTINUATION)
+    ours = continue_greedily(model, resumed.logits, resumed.cache, tokens.size, CONTINUATION)
+    theirs = continue_greedily(model, same_logits, same_cache, tokens.size, CONTINUATION)
     return VerifyReport(point, tokens.size, comparisons, bool((ours == theirs).all()), model.dtype)
 
 
@@ -185,7 +185,9 @@ def _control(
     model: ReplayModel, entry: Entry, tokens: Tokens, point: int, cuts: tuple[int, ...]
 ) -> Tensors:
     """Resume with the right KV but states that remember nothing."""
-    cache = restore_at(model, entry, point, state.zeroed(entry.checkpoints[point]))
+    cache = restore_at(
+        model, entry, point, state.without(entry.checkpoints[point], *state.STATE_KINDS)
+    )
     logits, _ = prefill(model, cache, tokens, point, cuts)
     return _outputs(logits, cache)
 
