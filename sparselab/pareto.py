@@ -68,6 +68,8 @@ def pareto(
     """
     import pandas
 
+    if check_integer("n_jobs", n_jobs) == 0:
+        raise ValueError("n_jobs must not be 0: a number of processes, or -1 for one a core.")
     workloads = _interleaved(workload, seeds)
     options = _with_cost_values(options, workload)
     cells = [
@@ -82,7 +84,7 @@ def pareto(
         if path is not None and path.exists()
     }
     missing = [number for number in range(len(cells)) if number not in rows]
-    finished = _run_cells(cells, missing, workloads, check_integer("n_jobs", n_jobs), dask)
+    finished = _run_cells(cells, missing, workloads, n_jobs, dask)
     label = f"simulations of {workload.name}"
     for number, row in progress(finished, label, total=len(missing), enabled=show_progress):
         rows[number] = row

@@ -1,0 +1,167 @@
+"""The grid of simulations: what it returns, that it resumes, and where it can run."""
+
+import json
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sparselab.estimators import EntryAware, Histogram
+from sparselab.pareto import non_dominated, pareto
+from sparselab.simulator import simulate
+from sparselab.workloads import Request, Workload
+
+POLICIES = {
+    "balanced": {},
+    "own history": {"policy": "optimal", "estimator": EntryAware(Histogram(), 0.1)},
+    "blocks of 2": {"policy": "block", "block_size": 2},
+}
+
+
+@pytest.fixture
+def workload() -> Workload:
+    rng = np.random.default_rng(5)
+    requests = []
+    for group in range(4):
+        document = rng.integers(0, 50, size=20)
+        for _ in range(4):
+            tail = rng.integers(50, 99, size=3)
+            requests.append(Request(group, document[: rng.integers(5, 20)], tail=tail))
+    return Workload("documents", requests, "made up in a test", synthetic=True)
+
+
+def run(workload, **options) -> pandas.DataFrame:
+    arguments = {"policies": POLICIES, "budgets": (1, 3), "show_progress": False} | options
+    return pareto(workload, **arguments)
+
+
+class TestGrid:
+    def test_has_a_row_a_policy_and_budget_in_order(self, workload):
+        frame = run(workload, capacity=3)
+        assert frame["label"].tolist() == [
+            "balanced",
+            "balanced",
+            "own history",
+            "own history",
+            "blocks of 2",
+        ]
+        assert frame["budget"].fillna(-1).tolist() == [1, 3, 1, 3, -1]
+        assert frame["policy"].tolist()[2:] == ["optimal", "optimal", "block"]
+
+    def test_rows_are_the_summaries_of_simulate(self, workload):
+        frame = run(workload, capacity=3, architecture="qwen3.5-2b")
+        alone = simulate(workload, "balanced", 3, capacity=3, architecture="qwen3.5-2b").summary
+        assert {name: frame[name][1] for name in alone} == alone
+
+    def test_seeds_interleave_the_workload(self, workload):
+        frame = run(workload, seeds=(1, 2), capacity=2)
+        assert frame["seed"].tolist() == [1] * 5 + [2] * 5
+        alone = simulate(workload.interleave(2), "balanced", 1, capacity=2).summary
+        assert frame["saved_tokens"][5] == alone["saved_tokens"]
+        assert frame.groupby("seed")["non_dominated"].any().all()
+
+    def test_regret_is_never_negative(self, workload):
+        frame = run(workload, prefill_cost=lambda x: x + x**2, capture="full")
+        assert (frame["regret"] == frame["overlap_cost"] - frame["clairvoyant_cost"]).all()
+        assert (frame["regret"] >= 0).all()
+
+
+class TestWhereItRuns:
+    def test_processes_and_dask_give_the_same(self, workload):
+        from dask.distributed import LocalCluster
+
+        alone = run(workload)
+        assert run(workload, n_jobs=2).equals(alone)
+        with LocalCluster(
+            n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster:
+            assert run(workload, dask=cluster.scheduler_address, n_jobs=-1).equals(alone)
+
+
+class TestResume:
+    def test_only_what_is_missing_is_run(self, workload, tmp_path, monkeypatch):
+        first = run(workload, folder=tmp_path)
+        kept = sorted(tmp_path.glob("*.json"))
+        assert len(kept) == 5
+        times = [path.stat().st_mtime_ns for path in kept]
+        kept[2].unlink()
+        calls = []
+
+        def counting(*args, **kwargs):
+            calls.append(kwargs)
+            return simulate(*args, **kwargs)
+
+        monkeypatch.setattr("sparselab.pareto.simulate", counting)
+        assert run(workload, folder=tmp_path).equals(first)
+        assert len(calls) == 1
+        assert sorted(tmp_path.glob("*.json")) == kept
+        again = [path.stat().st_mtime_ns for path in kept]
+        assert [a == b for a, b in zip(times, again, strict=True)] == [
+            True,
+            True,
+            False,
+            True,
+            True,
+        ]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"capacity": 2},
+            {"seeds": (7,)},
+            {"prefill_cost": lambda x: 2 * x},
+            {"policies": {**POLICIES, "balanced": {"align": 2}}},
+        ],
+        ids=["option", "seed", "cost", "policy option"],
+    )
+    def test_other_arguments_do_not_reuse_a_run(self, workload, tmp_path, change):
+        run(workload, folder=tmp_path)
+        run(workload, folder=tmp_path, **change)
+        # Changing the options of one policy leaves the others' runs as they are.
+        assert len(list(tmp_path.glob("*.json"))) == (7 if "policies" in change else 10)
+
+    def test_what_an_estimator_was_taught_counts(self, workload, tmp_path):
+        taught = Histogram()
+        taught.observe(3, 9)
+        for estimator in (Histogram(), taught):
+            policies = {"optimal": {"estimator": estimator}}
+            pareto(workload, policies, [1], folder=tmp_path, show_progress=False)
+        assert len(list(tmp_path.glob("*.json"))) == 2
+
+    def test_a_kept_run_says_what_made_it(self, workload, tmp_path):
+        run(workload, folder=tmp_path)
+        record = json.loads(next(tmp_path.glob("*.json")).read_text())
+        assert record["row"]["requests"] == len(workload)
+        assert "numpy" in record["versions"]
+
+
+class TestNonDominated:
+    @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12))
+    def test_is_the_definition(self, points):
+        def beaten(p):
+            return any(q[0] <= p[0] and q[1] <= p[1] and q != p for q in points)
+
+        found = non_dominated([p[0] for p in points], [p[1] for p in points])
+        assert found.tolist() == [not beaten(p) for p in points]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "sentence"),
+    [
+        ({"policies": "optimal"}, TypeError, "policies must be a list or a mapping"),
+        ({"policies": ["optima"]}, ValueError, "unknown policy 'optima' .did you mean 'optimal'"),
+        ({"policies": {"mine": {}}}, ValueError, "unknown policy 'mine'"),
+        ({"policies": ["optimal"], "budgets": []}, ValueError, "must not be empty"),
+        ({"budgets": [-1]}, ValueError, "budgets must be at least 0, got -1"),
+        ({"seeds": [-1]}, ValueError, "seeds must be at least 0, got -1"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must not be 0"),
+    ],
+)
+def test_bad_arguments_get_one_sentence_before_anything_runs(
+    workload, tmp_path, arguments, error, sentence
+):
+    with pytest.raises(error, match=sentence):
+        run(workload, folder=tmp_path, **arguments)
+    assert not list(tmp_path.iterdir())
