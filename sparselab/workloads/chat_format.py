@@ -47,24 +47,25 @@ def read_messages(items: Sequence[Any], where: str) -> list[Message]:
         place = f"{where}, message {number}"
         if not isinstance(item, dict):
             raise ValueError(f"{place}: an object is expected, got {type(item).__name__}.")
-        role = item.get("role", item.get("from"))
+        role = str(item.get("role", item.get("from")))
         if role not in ROLES:
             raise ValueError(f"{place}: the role must be one of {', '.join(ROLES)}, got {role!r}.")
         content = item.get("content", item.get("value"))
+        if content is None and ROLES[role] == "assistant":
+            content = ""  # one that only calls a tool says nothing
         messages.append(Message(ROLES[role], _as_text(content, place)))
     return messages
 
 
 def _as_text(content: Any, place: str) -> str:
     """Return a message's content, joining the text parts where it comes in parts."""
-    if content is None:
-        return ""  # an assistant that only calls a tool says nothing
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else [None]
-    if not all(isinstance(part, dict) and isinstance(part.get("text"), str) for part in parts):
+    texts = [part.get("text") if isinstance(part, dict) else None for part in parts]
+    if not all(isinstance(text, str) for text in texts):
         raise ValueError(f"{place}: the content must be text or a list of text parts.")
-    return "".join(part["text"] for part in parts)
+    return "".join(map(str, texts))
 
 
 def message_ids(message: Message, encode: Encode) -> NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""Any requests as JSON lines: ``tokens``, ``text`` or ``messages``, optional ``group``, ``arrival``.
+"""Any requests as JSON lines, one a line, for logs that have no format of their own.
 
-``tokens`` is a list of token ids, ``text`` a prompt to tokenise, ``messages`` a chat to write in
-ChatML with the opening of the answer. ``group`` is text or an integer, ``arrival`` seconds. All
-lines of a file use the same one of the three.
+A line has ``tokens`` (a list of token ids), ``text`` (a prompt to tokenise) or ``messages`` (a chat
+to write in ChatML with the opening of the answer), the same one of the three on all lines, and may
+have ``group`` (text or an integer) and ``arrival`` (seconds).
 """
 
 from __future__ import annotations

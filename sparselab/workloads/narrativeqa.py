@@ -77,7 +77,8 @@ def load(
 
 def _from_rows(rows: Iterator[tuple[int, dict[str, Any]]], where: str) -> Iterator[Story]:
     """Yield stories from rows of one question each; the rows of a story follow each other."""
-    story_id, text, asked = "", "", []
+    story_id, text = "", ""
+    asked: list[str] = []
     for number, row in rows:
         place = f"{where} {number}"
         document = get_field(row, "document", dict, place)

@@ -122,7 +122,7 @@ class PrefixIndex:
             above.newest = max(next(reversed(above.entries), -1), *below, -1)
 
     def _descend(self, sequence: NDArray[np.int64]) -> tuple[int, _Node, int]:
-        """Follow ``sequence`` down: return the depth matched, the last node, and how much of its run."""
+        """Follow ``sequence`` down; return its depth, the last node, and the depth in its run."""
         node, depth, within = self._root, 0, 0
         while depth < sequence.size:
             child = node.children.get(int(sequence[depth]))
@@ -164,7 +164,7 @@ def _upwards(node: _Node | None) -> Iterator[_Node]:
 def _split(node: _Node, within: int) -> _Node:
     """Cut ``node``'s run after ``within`` tokens; return the new upper node."""
     parent = node.parent
-    assert parent is not None and 0 < within < node.tokens.size
+    assert parent is not None  # the root has no run to cut
     upper = _Node(node.tokens[:within].copy(), parent)
     upper.newest = node.newest
     parent.children[int(upper.tokens[0])] = upper
@@ -178,7 +178,7 @@ def _merge_with_child(node: _Node) -> _Node:
     """Join ``node`` with its only child, so that paths stay short; return its parent."""
     parent = node.parent
     (child,) = node.children.values()
-    assert parent is not None
+    assert parent is not None  # the root is never merged
     child.tokens = np.concatenate([node.tokens, child.tokens])
     child.parent = parent
     parent.children[int(child.tokens[0])] = child

@@ -97,7 +97,7 @@ def _flat(record: dict[str, Any], where: str) -> Iterator[Question]:
         raise ValueError(f"{where}: 'article' must be a list of lines of text.")
     number = 1
     while f"question{number}" in record:
-        options = []
+        options: list[Any] = []
         while (key := f"question{number}option{len(options) + 1}") in record:
             options.append(record[key])
         key = f"question{number}_gold_label"

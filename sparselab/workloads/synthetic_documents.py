@@ -1,4 +1,4 @@
-"""What the synthetic stand-ins share: documents of random tokens with questions of random tokens."""
+"""What the synthetic stand-ins share: random documents with random questions."""
 
 from __future__ import annotations
 

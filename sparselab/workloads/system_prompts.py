@@ -57,7 +57,7 @@ def load(
 
     tails = [encode(f"\n\nUser: {query}") for query in read_queries(query_file)]
     order = np.random.default_rng(seed).permutation(len(tails))
-    requests = []
+    requests: list[Request] = []
     for name, tokens in prompts:
         for _ in range(queries_per_prompt):
             tail = tails[order[len(requests) % len(tails)]]
