@@ -1,0 +1,141 @@
+"""``sparselab simulate``: replay a workload through a cache under one policy."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from sparselab.commands.arguments import add_json_argument, policy_options, print_json
+
+if TYPE_CHECKING:
+    from sparselab.estimators import Estimator
+    from sparselab.simulator import SimulationResult
+    from sparselab.workloads import Workload
+
+SUMMARY = "replay a workload through a cache of retained prompts under one policy"
+ESTIMATORS = ("histogram", "decayed", "entry-aware")
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``sparselab simulate``."""
+    parser.add_argument(
+        "workload", help="a loader's name (its shipped sample is read) or a file of requests"
+    )
+    parser.add_argument("--format", help="the loader for a file whose format is not recognised")
+    parser.add_argument("--interleave", type=int, metavar="SEED", help="run groups concurrently")
+    parser.add_argument("--policy", default="optimal", help="see `sparselab policies`")
+    parser.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the policy"
+    )
+    parser.add_argument("--budget", type=int, default=8, help="checkpoints an entry (default: 8)")
+    _add_estimator_arguments(parser)
+    _add_cache_arguments(parser)
+    parser.add_argument("--out", metavar="FILE.parquet", help="save one row a request")
+    add_json_argument(parser)
+    parser.epilog = (
+        "example: sparselab simulate quality --interleave 42 --policy balanced --budget 4 "
+        "--capacity 20"
+    )
+
+
+def _add_estimator_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("estimator, for policies that plan on observed overlaps")
+    group.add_argument("--estimator", choices=ESTIMATORS, default="decayed")
+    group.add_argument("--gamma", type=float, default=0.99, help="decay (default: 0.99)")
+    group.add_argument(
+        "--strength", type=float, default=1.0, help="of the prior of entry-aware (default: 1)"
+    )
+    group.add_argument("--relative", action="store_true", help="count depth over entry length")
+    group.add_argument("--beyond", choices=("count", "drop"), default="count")
+    group.add_argument("--replan-every", type=int, default=1, metavar="REQUESTS")
+
+
+def _add_cache_arguments(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("cache")
+    group.add_argument("--capacity", type=int, metavar="ENTRIES")
+    group.add_argument("--capacity-gib", type=float, metavar="GIB", help="needs --model")
+    group.add_argument("--eviction", choices=("fifo", "lru"), default="fifo")
+    group.add_argument("--align", type=int, default=1, metavar="TOKENS")
+    group.add_argument("--capture", choices=("resumed", "full"), default="resumed")
+    group.add_argument("--warmup", type=float, default=0.0, metavar="SHARE")
+    group.add_argument("--model", help="whose bytes to count, e.g. qwen3.5-4b")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, save and print."""
+    from sparselab.regret import clairvoyant_cost, overlap_cost
+    from sparselab.simulator import simulate
+
+    result = simulate(
+        _workload(arguments),
+        arguments.policy,
+        arguments.budget,
+        _estimator(arguments),
+        arguments.replan_every,
+        arguments.capacity,
+        _capacity_bytes(arguments.capacity_gib),
+        arguments.eviction,
+        arguments.align,
+        arguments.warmup,
+        arguments.capture,
+        architecture=arguments.model,
+        **policy_options(arguments.option),
+    )
+    if arguments.out:
+        result.to_parquet(arguments.out)
+    actual, least = overlap_cost(result), clairvoyant_cost(result)
+    costs = {"overlap_cost": actual, "clairvoyant_cost": least, "regret": actual - least}
+    if arguments.json:
+        print_json({**result.parameters, **result.summary, **costs})
+    else:
+        _print(result, costs)
+    return 0
+
+
+def _workload(arguments: argparse.Namespace) -> Workload:
+    from sparselab import workloads
+
+    if arguments.workload in workloads.loaders():
+        workload = workloads.load(arguments.workload)
+    else:
+        name = arguments.format or workloads.recognise(arguments.workload)
+        workload = workloads.load(name, path=arguments.workload)
+    return workload if arguments.interleave is None else workload.interleave(arguments.interleave)
+
+
+def _estimator(arguments: argparse.Namespace) -> Estimator:
+    from sparselab.estimators import DecayedHistogram, EntryAware, Histogram
+
+    if arguments.estimator == "histogram":
+        return Histogram(arguments.relative, arguments.beyond)
+    decayed = DecayedHistogram(arguments.gamma, arguments.relative, arguments.beyond)
+    return decayed if arguments.estimator == "decayed" else EntryAware(decayed, arguments.strength)
+
+
+def _capacity_bytes(gib: float | None) -> int | None:
+    from sparselab.validation import check_number
+
+    return None if gib is None else int(check_number("--capacity-gib", gib, above=0.0) * 2**30)
+
+
+def _print(result: SimulationResult, costs: dict[str, Any]) -> None:
+    given, found = result.parameters, result.summary
+    kind = ", synthetic" if given["synthetic"] else ""
+    print(f"{given['policy']} on {given['workload']} (simulated{kind})")
+    print(f"requests:           {found['requests']:,} ({found['hits']:,} overlap an entry)")
+    print(f"prompt tokens:      {found['prompt_tokens']:,}")
+    for label, name in [
+        ("overlap", "overlap_tokens"),
+        ("saved", "saved_tokens"),
+        ("checkpoint miss", "checkpoint_miss_tokens"),
+        ("recomputed", "recomputed_tokens"),
+        ("extra prefill", "extra_prefill_tokens"),
+    ]:
+        share = found[name] / found["prompt_tokens"]
+        print(f"{label + ':':<19} {found[name]:,} tokens ({share:.1%})")
+    print(f"regret:             {costs['regret']:,} tokens above a clairvoyant placement")
+    print(f"checkpoints:        {found['checkpoints_per_entry']:.2f} an entry")
+    if found["kv_bytes"] is not None:
+        gib = {name: found[name] / 2**30 for name in ("kv_bytes", "checkpoint_bytes")}
+        print(f"held at most:       {gib['kv_bytes']:.2f} GiB of KV", end=", ")
+        print(f"{gib['checkpoint_bytes']:.2f} GiB of checkpoints ({given['architecture']})")

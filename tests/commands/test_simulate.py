@@ -1,0 +1,88 @@
+"""``sparselab simulate``: the same numbers as the library, for people and for scripts."""
+
+import json
+
+import pandas
+import pytest
+
+from sparselab import simulate
+from sparselab.cli import main
+from sparselab.estimators import DecayedHistogram, EntryAware
+from sparselab.workloads import load
+
+
+@pytest.fixture
+def requests_file(tmp_path):
+    path = tmp_path / "requests.jsonl"
+    prompts = [[1, 2, 3, 4, 5, 6], [1, 2, 3, 9], [7, 7], [1, 2, 3, 4, 8]]
+    lines = [json.dumps({"tokens": tokens, "group": "g"}) for tokens in prompts]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_prints_what_was_saved_of_what_overlapped(capsys, requests_file):
+    assert (
+        main(["simulate", str(requests_file), "--policy", "block", "--option", "block_size=2"]) == 0
+    )
+    out = capsys.readouterr().out
+    assert "block on " in out
+    assert "requests:           4 (2 overlap an entry)" in out
+    assert "overlap:            7 tokens (41.2%)" in out
+    assert "saved:              6 tokens (35.3%)" in out
+    assert "regret:             1 tokens" in out
+
+
+def test_json_is_the_summary_of_the_library(capsys, requests_file):
+    arguments = "--budget 2 --capacity 2 --capture full --eviction lru --align 2 --model qwen3.5-4b"
+    estimator = "--estimator entry-aware --gamma 0.5 --strength 0.25 --replan-every 2"
+    argv = ["simulate", str(requests_file), *arguments.split(), *estimator.split(), "--json"]
+    assert main(argv) == 0
+    answer = json.loads(capsys.readouterr().out)
+    result = simulate(
+        load("jsonl", path=requests_file),
+        "optimal",
+        2,
+        EntryAware(DecayedHistogram(0.5), 0.25),
+        replan_every=2,
+        capacity=2,
+        capture="full",
+        eviction="lru",
+        align=2,
+        architecture="qwen3.5-4b",
+    )
+    assert {name: answer[name] for name in result.summary} == result.summary
+    assert answer["estimator"] == result.parameters["estimator"]
+    assert answer["regret"] == answer["overlap_cost"] - answer["clairvoyant_cost"]
+
+
+def test_out_saves_one_row_a_request(requests_file, tmp_path):
+    out = tmp_path / "runs" / "rows.parquet"
+    assert main(["simulate", str(requests_file), "--policy", "last", "--out", str(out)]) == 0
+    frame = pandas.read_parquet(out)
+    assert frame["overlap"].tolist() == [0, 3, 0, 4]
+    assert frame.attrs["parameters"]["policy"] == "last"
+
+
+def test_shipped_samples_go_by_name_and_gib_limit_the_cache(capsys):
+    argv = ["simulate", "quality", "--interleave", "1", "--policy", "kv_only", "--json"]
+    assert main([*argv, "--model", "qwen3.5-0.8b", "--capacity-gib", "0.05"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert 0 < answer["kv_bytes"] <= 0.05 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("argv", "sentence"),
+    [
+        (["nowhere.jsonl"], "no such file: nowhere.jsonl"),
+        (["quality", "--policy", "optimum"], "unknown policy 'optimum' (did you mean 'optimal'?)"),
+        (["quality", "--capacity-gib", "1"], "capacity_bytes needs an architecture"),
+        (["quality", "--model", "gpt"], "unknown preset 'gpt'"),
+        (["quality", "--capacity-gib", "-1"], "--capacity-gib must be greater than 0, got -1"),
+        (["quality", "--policy", "block", "--option", "size=2"], "no option 'size'"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_two(capsys, argv, sentence):
+    assert main(["simulate", *argv]) == 2
+    error = capsys.readouterr().err
+    assert sentence in error
+    assert error.count("\n") == 1
