@@ -41,7 +41,7 @@ lint: $(VENV)/.installed ## check style and types
 
 data: $(VENV)/.installed ## recompute data/overlaps from the source files: make data SOURCE=<folder>
 	@test -n "$(SOURCE)" || { echo "name the folder of source files: make data SOURCE=<folder>" >&2; exit 1; }
-	$(BIN)/python -m sparselab.shipped_data "$(SOURCE)"
+	$(BIN)/python -m sparselab.build_data "$(SOURCE)"
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(RUNS) screenshots .pytest_cache .mypy_cache .ruff_cache .hypothesis
