@@ -1,0 +1,153 @@
+"""The command line: answers for people and for scripts, and one sentence for what is wrong."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from sparselab import OverlapDistribution, optimal_frontier
+from sparselab.cli import COMMANDS, build_parser, main
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "overlaps.csv"
+    OverlapDistribution([100, 700, 900], [5, 3, 2], 1000).to_csv(path)
+    return str(path)
+
+
+def run_json(capsys, *argv):
+    assert main([*argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+class TestPlace:
+    def test_it_prints_the_positions_and_what_they_cost(self, capsys, table):
+        assert main(["place", "--overlap", table, "--budget", "2"]) == 0
+        out = capsys.readouterr().out
+        assert "positions: 100 700" in out
+        assert "expected recompute: 40.0 tokens a request" in out
+
+    def test_json_says_the_same(self, capsys, table):
+        answer = run_json(capsys, "place", "--overlap", table, "--budget", "2")
+        assert answer["positions"] == [100, 700]
+        assert answer["expected_recompute_tokens"] == 40.0
+        assert answer["reduction_factor"] == pytest.approx(440 / 40)
+
+    def test_an_infinite_factor_is_null_as_json_has_no_infinity(self, capsys, table):
+        assert run_json(capsys, "place", "--overlap", table)["reduction_factor"] is None
+
+    def test_policies_take_their_options(self, capsys):
+        answer = run_json(
+            capsys, "place", "--policy", "block", "--length", "100", "--option", "block_size=40"
+        )
+        assert answer["positions"] == [40, 80]
+
+    def test_a_longer_table_is_restricted_with_a_notice(self, capsys, table):
+        assert main(["place", "--overlap", table, "--length", "800", "--budget", "1"]) == 0
+        captured = capsys.readouterr()
+        assert "2 of its 10 requests are deeper than --length 800 and count at 800" in captured.err
+        assert "checkpoints in 800 tokens" in captured.out
+
+
+class TestFrontier:
+    def test_it_shows_every_budget_beside_the_other_policies(self, capsys, table):
+        answer = run_json(capsys, "frontier", "--overlap", table, "--budget", "3")
+        expected = optimal_frontier(OverlapDistribution.from_csv(table), 3)
+        assert [row["cost"] for row in answer["optimal"]] == expected.costs.tolist()
+        for row in answer["policies"]:
+            assert row["expected_recompute_tokens"] >= row["optimal_with_as_many"] - 1e-9
+
+    def test_people_get_a_table(self, capsys):
+        assert main(["frontier", "--length", "64", "--budget", "1", "--policy", "sqrt"]) == 0
+        out = capsys.readouterr().out
+        assert "sqrt" in out
+        assert "balanced" not in out
+
+    def test_shipped_tables_go_by_name(self, capsys):
+        answer = run_json(capsys, "frontier", "--overlap", "quality", "--budget", "1")
+        assert answer["optimal"][1]["cost"] < answer["optimal"][0]["cost"]
+
+
+def test_policies_lists_the_registry(capsys):
+    rows = run_json(capsys, "policies")["policies"]
+    assert {"policy": "balanced", "needs": ["budget"], "options": {}}.items() <= rows[2].items()
+    assert main(["policies"]) == 0
+    assert "block_size=512" in capsys.readouterr().out
+
+
+def test_doctor_says_what_is_here_and_what_to_do_about_the_rest(capsys, monkeypatch):
+    report = run_json(capsys, "doctor")
+    assert report["versions"]["numpy"]
+    assert "quality" in report["shipped_datasets"]
+    monkeypatch.setattr("sparselab.commands.doctor.find_browser", lambda: None)
+    monkeypatch.setattr("sparselab.commands.doctor.PARTS", {"x": (("no_such_module",), "x", "y")})
+    assert main(["doctor"]) == 0
+    out = capsys.readouterr().out
+    assert 'x (y) lacks no_such_module: pip install -c constraints.txt -e ".[x]"' in out
+    assert "install Chromium" in out
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        build_parser().parse_args([command, "--help"])
+    assert stop.value.code == 0
+    assert f"example: sparselab {command}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["place", "--policy", "optmal"], "did you mean 'optimal'"),
+        (["place", "--overlap", "qualty"], "did you mean 'quality'"),
+        (["place", "--overlap", "none.csv"], "no such file: none.csv"),
+        (["place", "--budget", "-1"], "budget must be at least 0, got -1"),
+        (["place", "--length", "0"], "length must be at least 1, got 0"),
+        (["place", "--align", "0"], "align must be at least 1, got 0"),
+        (["place", "--policy", "block", "--option", "size=3"], "no option 'size'"),
+        (["place", "--policy", "block", "--option", "size"], "--option must be NAME=VALUE"),
+        (["place", "--policy", "branch"], "needs the option 'overlap'"),
+        (["frontier", "--policy", "lst"], "did you mean 'last'"),
+        (["frontier", "--budget", "-2"], "budget must be at least 0, got -2"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(argv, message, capsys):
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.err.count("\n") == 1
+    assert captured.out == ""
+
+
+def test_a_number_that_is_none_is_refused_by_the_parser(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["place", "--budget", "many"])
+    assert stop.value.code == 2
+    assert "invalid int value: 'many'" in capsys.readouterr().err
+
+
+def test_the_traceback_can_be_asked_for():
+    with pytest.raises(ValueError, match="unknown policy"):
+        main(["--traceback", "place", "--policy", "x"])
+
+
+def test_importing_the_package_is_light():
+    code = (
+        "import sys, sparselab; "
+        "heavy = {'torch', 'transformers', 'plotly', 'ipywidgets', 'pandas', 'numba', 'scipy'}; "
+        "sys.exit(' '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_public_names_exist_whatever_was_imported_before():
+    code = (
+        "import sparselab.simulator, sparselab.shipped_data, sparselab as sl; "
+        "missing = [name for name in sl.__all__ if not hasattr(sl, name)]; "
+        "assert not missing, missing; "
+        "assert callable(sl.pareto) and callable(sl.recompute) and callable(sl.simulate)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
