@@ -1,6 +1,8 @@
 """The exact solver, against brute force, its readable twin and what the theorems say."""
 
 import itertools
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -265,3 +267,18 @@ def test_a_budget_beyond_the_solved_ones_is_refused():
 def test_what_would_not_fit_in_memory_is_refused():
     with pytest.raises(ValueError, match="GiB"):
         optimal_frontier(OverlapDistribution.uniform(200_000), 200_000)
+
+
+def test_a_million_depths_and_64_checkpoints_fit_in_a_gibibyte():
+    code = (
+        "import resource, numpy as np, sparselab as sl\n"
+        "count = 1 << 20\n"
+        "weights = np.random.default_rng(0).integers(1, 100, count)\n"
+        "dist = sl.OverlapDistribution(np.arange(count), weights, count)\n"
+        "frontier = sl.optimal_frontier(dist, 64)\n"
+        "assert len(frontier.schedule(64)) == 64 and frontier.exact\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    kibibytes = int(done.stdout) / (1024 if sys.platform == "darwin" else 1)
+    assert kibibytes < 2**20
