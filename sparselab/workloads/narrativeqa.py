@@ -35,13 +35,13 @@ Story = tuple[str, str, list[str]]  # id, text, questions
 def load(
     path: str | Path | None = None,
     tokenizer: str = DEFAULT,
-    split: str = "test",
+    split: str | None = None,
     documents: int | None = None,
 ) -> Workload:
     """Read stories and their questions; the shipped sample unless ``path`` is given.
 
-    ``split`` selects a part of the hub data set or of a folder (where ``"all"`` takes every
-    part); ``documents`` takes only so many stories, the first ones. A group is a story.
+    ``split`` selects a part: by default ``"test"`` of the hub data set, and all of a folder.
+    ``documents`` takes only so many stories, the first ones. A group is a story.
     """
     if documents is not None:
         check_integer("documents", documents, minimum=1)
@@ -49,9 +49,11 @@ def load(
     dataset_id = hub_id(path, HUB_DATASET)
     place = sample("stories") if path is None else Path(path)
     if dataset_id:
-        stories = _from_rows(hub_rows(dataset_id, split), f"hub data set {dataset_id}, row")
+        stories = _from_rows(
+            hub_rows(dataset_id, split or "test"), f"hub data set {dataset_id}, row"
+        )
     elif place.is_dir():
-        stories = _from_folder(place, "all" if path is None else split)
+        stories = _from_folder(place, split)
     else:
         stories = _from_rows(read_json_lines(place), f"{place}, line")
 
@@ -94,20 +96,18 @@ def _from_rows(rows: Iterator[tuple[int, dict[str, Any]]], where: str) -> Iterat
         yield story_id, text, asked
 
 
-def _from_folder(folder: Path, split: str) -> Iterator[Story]:
-    """Yield the stories of a folder in the order of its ``documents.csv``."""
+def _from_folder(folder: Path, split: str | None) -> Iterator[Story]:
+    """Yield the stories of a folder, or of one part of it, in the order of ``documents.csv``."""
     documents = _read_csv(folder / "documents.csv", ("document_id", "set"))
     known = sorted({row["set"] for _, row in documents})
-    if split not in (*known, "all"):
-        raise ValueError(
-            f"split must be one of {', '.join(known)} or all for {folder}, got {split!r}."
-        )
+    if split is not None and split not in known:
+        raise ValueError(f"split must be one of {', '.join(known)} for {folder}, got {split!r}.")
     asked: dict[str, list[str]] = {}
     for where, row in _read_csv(folder / "qaps.csv", ("document_id", "question")):
         asked.setdefault(row["document_id"], []).append(get_text(row, "question", where))
     for where, row in documents:
         story_id = row["document_id"]
-        if split not in (row["set"], "all"):
+        if split not in (row["set"], None):
             continue
         if story_id not in asked:
             raise ValueError(f"{where}: document {story_id!r} has no question in qaps.csv.")
