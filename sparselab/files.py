@@ -78,7 +78,7 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
         raise ValueError(f"{path} is a folder, not a file.")
     opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig") as stream:  # type: ignore[operator]
+        with opener(path, "rt", encoding="utf-8-sig") as stream:
             yield stream
     except EOFError:
         raise ValueError(f"{path} is a truncated gzip file.") from None
