@@ -87,7 +87,7 @@ def total_recompute(
     _check_same_length(schedule, distribution)
     costs = recompute(schedule, distribution.depths, prefill_cost)
     if costs.dtype.kind == "f" or distribution.weights.dtype.kind == "f":
-        return float(distribution.weights @ costs)
+        return _dot(distribution.weights, costs)
     # A bound on the sum says whether 64-bit products can overflow; Python's integers cannot.
     if float(costs.max(initial=0)) * float(distribution.total) < LARGEST_EXACT_INTEGER:
         return int(distribution.weights @ costs)
@@ -101,7 +101,7 @@ def expected_recompute(
     _check_same_length(schedule, distribution)
     costs = recompute(schedule, distribution.depths, prefill_cost)
     if distribution.weights.dtype.kind == "f":
-        return float(distribution.probabilities() @ costs)
+        return _dot(distribution.probabilities(), costs)
     return total_recompute(schedule, distribution, prefill_cost) / distribution.total
 
 
@@ -134,7 +134,7 @@ def recompute_without_cache(
 ) -> float:
     """Return ``E[G(t)]``: what is recomputed of the overlap where no checkpoint exists."""
     cost = prefill_cost_values(prefill_cost, distribution.length)[distribution.depths]
-    return float(distribution.probabilities() @ cost)
+    return _dot(distribution.probabilities(), cost)
 
 
 @dataclass(frozen=True)
@@ -191,6 +191,14 @@ class PrefillCostModel:
         columns = np.stack([np.ones_like(x), x / scale, (x / scale) ** 2], axis=1)
         terms, _ = nnls(columns / y[:, None], np.ones_like(y))
         return cls(float(terms[0]), float(terms[1] / scale), float(terms[2] / scale**2))
+
+
+def _dot(weights: NDArray[Any], costs: NDArray[Any]) -> float:
+    """Return the sum of products, pairwise and in this thread.
+
+    BLAS would use all cores, and wait milliseconds for them where a browser keeps one busy.
+    """
+    return float((weights * costs).sum())
 
 
 def _check_same_length(schedule: Schedule, distribution: OverlapDistribution) -> None:
