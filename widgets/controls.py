@@ -12,8 +12,8 @@ from typing import Any
 import ipywidgets as w
 from traitlets import HasTraits, link
 
-WIDTH = "330px"
-_STYLE = {"description_width": "150px"}
+WIDTH = "385px"
+_STYLE = {"description_width": "165px"}
 
 
 def integer(

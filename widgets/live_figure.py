@@ -7,6 +7,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import plotly.graph_objects as go
+from plotly.basedatatypes import Undefined
+from traitlets import Any as AnyTrait
 
 #: A figure, or the plain data ``{"data": [...], "layout": {...}}`` of one, which is much faster.
 Drawing: TypeAlias = "go.Figure | dict[str, Any]"
@@ -22,9 +24,22 @@ class LiveFigure(go.FigureWidget):
     of the page the widget shows its present state: plotly sends the one it was constructed with.
     """
 
+    # After each update the page reports every default that plotly.js filled in, a message far
+    # larger than the update. Nobody asks for them here.
+    _js2py_traceDeltas = AnyTrait(None).tag(sync=True, echo_update=False)
+    _js2py_layoutDelta = AnyTrait(None).tag(sync=True, echo_update=False)
+
+    def _handler_js2py_traceDeltas(self, change: Any) -> None:
+        """Ignore the report; plotly's own handler would merge it into the traces."""
+
+    def _handler_js2py_layoutDelta(self, change: Any) -> None:
+        """Ignore the report, as for traces."""
+
     def __init__(self, figure: Drawing) -> None:
         self._drawn_data, self._drawn_layout = _plain(figure)
         super().__init__(figure)
+        # Without it the figure keeps the width it was given before it had a place in the page.
+        self._config = {"responsive": True, "displaylogo": False}
 
     def become(self, figure: Drawing) -> bool:
         """Show ``figure``; return whether traces were replaced, which loses their callbacks.
@@ -36,12 +51,19 @@ class LiveFigure(go.FigureWidget):
         same = _common_start(self._drawn_data, data)
         if same < len(self._drawn_data):
             self.data = tuple(self.data)[:same]  # type: ignore[has-type]
-        with self.batch_update():
-            for trace, old, new in zip(self.data, self._drawn_data, data, strict=False):
-                for path, value in _changes(old, new):
-                    trace[path] = value
-            for path, value in _changes(self._drawn_layout, layout):
-                self.layout[path] = value
+        changes = [
+            dict(_changes(old, new))
+            for old, new in zip(self._drawn_data[:same], data[:same], strict=True)
+        ]
+        changed = [index for index, change in enumerate(changes) if change]
+        paths = sorted({path for change in changes for path in change})
+        self.plotly_update(
+            restyle_data={
+                path: [changes[index].get(path, Undefined) for index in changed] for path in paths
+            },
+            relayout_data=dict(_changes(self._drawn_layout, layout)),
+            trace_indexes=changed,
+        )
         if same < len(data):
             self.add_traces(data[same:])
         replaced = same < max(len(self._drawn_data), len(data))

@@ -98,7 +98,6 @@ def _axis() -> dict[str, object]:
         "showline": True,
         "ticks": "outside",
         "tickcolor": AXIS_LINE,
-        "automargin": True,
         "title": {"standoff": 6},
     }
 

@@ -55,6 +55,28 @@ def browser_options() -> dict[str, Any]:
     }
 
 
+# Resolves `window.sparselabElapsed` with the time from the next key event to a changed picture.
+STOPWATCH = """
+timeout => {
+  const lines = () => [...document.querySelectorAll('.sparselab-panel path.js-line')]
+    .map(path => path.getAttribute('d')).join();
+  const before = lines();
+  window.sparselabElapsed = new Promise((resolve, reject) => {
+    window.addEventListener('keydown', () => {
+      const start = performance.now();
+      const look = () => {
+        const elapsed = performance.now() - start;
+        if (lines() !== before) resolve(elapsed);
+        else if (elapsed > timeout) reject(new Error('the picture did not change'));
+        else requestAnimationFrame(look);
+      };
+      look();
+    }, {capture: true, once: true});
+  });
+}
+"""
+
+
 class Server:
     """JupyterLab on a free port, with folders and settings of its own."""
 
@@ -277,6 +299,17 @@ class PanelPage:
         for _ in range(times):
             self.page.keyboard.press(key)
 
+    def time_key(self, label: str, key: str, timeout_ms: int = 20_000) -> float:
+        """Press a key on a control and return the milliseconds until its redrawn picture is there.
+
+        Measured inside the page, from the key event to the first animation frame in which the
+        lines of the figure are others than before.
+        """
+        self.control(label).locator(".noUi-handle").first.focus()
+        self.page.evaluate(STOPWATCH, timeout_ms)
+        self.page.keyboard.press(key)
+        return self.page.evaluate("() => window.sparselabElapsed")
+
     def choose(self, label: str, option: str) -> None:
         """Choose from the drop-down list with this label."""
         self.control(label).locator("select").select_option(label=option)
@@ -323,7 +356,11 @@ class PanelPage:
     def screenshot(self, name: str) -> None:
         """Save the panel as it looks now, for a person to look at."""
         SCREENSHOTS.mkdir(exist_ok=True)
+        # Tall enough for the whole panel, which the notebook would otherwise scroll.
+        self.page.set_viewport_size({"width": WIDTH, "height": 1800})
+        self.settle()
         self.root.screenshot(path=SCREENSHOTS / f"{name}.png")
+        self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
 
 
 def write_notebook(path: Path, *cells: str) -> None:

@@ -27,6 +27,9 @@ MOST_TEETH = 192
 CURVE_POINTS = 192
 BUDGET_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
+# Lines, since markers would be an element of the page each, invisible or not.
+_INVISIBLE = {"mode": "lines", "line": {"color": "rgba(0, 0, 0, 0)", "width": 1}}
+
 #: A handle dragged further than this many rows from its own removes its checkpoint.
 REMOVE_DISTANCE = 0.6
 
@@ -126,7 +129,12 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "xanchor": "left",
             "yanchor": "bottom",
         },
-        "margin": {"l": 70, "r": 12, "t": 78, "b": 48},
+        "margin": {
+            "l": max(70, 12 + 7 * max((len(row.name) for row in rows), default=0)),
+            "r": 12,
+            "t": 78,
+            "b": 48,
+        },
         "title": {"text": f"Overlaps: {comparison.source}", "y": 0.985, "yanchor": "top"},
         "xaxis": {
             "domain": domain,
@@ -211,8 +219,7 @@ def _hover_trace(comparison: Comparison) -> Trace:
         x=depths.astype(np.int32),
         y=np.zeros(count, dtype=np.int8),
         yaxis="y3",
-        mode="markers",
-        marker={"opacity": 0, "size": 1},
+        **_INVISIBLE,
         customdata=np.stack(columns, axis=1) if columns else None,
         hovertemplate="<b>depth %{x:,d}</b><br>" + "<br>".join(lines) + "<extra></extra>",
         hoverlabel={"bgcolor": "#444444", "font": {"color": "#ffffff"}},
@@ -267,8 +274,7 @@ def _add_trace(comparison: Comparison) -> Trace:
         x=depths,
         y=np.full(depths.size, own or 0, dtype=np.int16),
         yaxis="y2",
-        mode="markers",
-        marker={"size": 14, "opacity": 0, "color": theme.VERMILLION},
+        **_INVISIBLE,
         hovertemplate="click: a checkpoint at %{x:,d}<extra></extra>",
         name="add",
         showlegend=False,
