@@ -223,9 +223,7 @@ def capture_positions(
         capture: ``"resumed"`` or ``"full"``.
     """
     computed = int(np.searchsorted(wanted, resume_point, side="right"))
-    if not computed and capture == "full":
-        return wanted, 0
-    is_held = np.isin(wanted[:computed], held)
+    is_held = _among(wanted[:computed], held)
     if capture == "full":
         missing = wanted[:computed][~is_held]
         starts = np.concatenate(([0], held))[np.searchsorted(held, missing, side="right")]
@@ -234,7 +232,7 @@ def capture_positions(
         return wanted, int((missing - starts)[deepest].sum())
     stored = np.concatenate([wanted[:computed][is_held], wanted[computed:]])
     if budget is not None and stored.size < budget and held.size:
-        others = held[~np.isin(held, stored)]
+        others = held[~_among(held, stored)]
         free = budget - stored.size
         stored = np.sort(np.concatenate([stored, others[max(0, others.size - free) :]]))
     return stored, 0
@@ -337,6 +335,12 @@ class _Planner:
             None if self._cost is None else self._cost[: length + 1],
             **{**filled, **self._options},
         ).positions
+
+
+def _among(values: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which of ``values`` are among increasing ``positions`` (quicker than numpy.isin)."""
+    found = np.searchsorted(positions, values)
+    return np.append(positions, -1)[found] == values
 
 
 def _within(positions: NDArray[np.int64], depth: int) -> NDArray[np.int64]:

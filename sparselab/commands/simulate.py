@@ -22,10 +22,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "workload", help="a loader's name (its shipped sample is read) or a file of requests"
     )
     parser.add_argument("--format", help="the loader for a file whose format is not recognised")
+    parser.add_argument(
+        "--workload-option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the loader, e.g. queries=users.csv; may be repeated",
+    )
     parser.add_argument("--interleave", type=int, metavar="SEED", help="run groups concurrently")
     parser.add_argument("--policy", default="optimal", help="see `sparselab policies`")
     parser.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="of the policy"
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an option of the policy, e.g. block_size=256; may be repeated",
     )
     parser.add_argument("--budget", type=int, default=8, help="checkpoints an entry (default: 8)")
     _add_estimator_arguments(parser)
@@ -95,11 +106,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _workload(arguments: argparse.Namespace) -> Workload:
     from sparselab import workloads
 
+    options = policy_options(arguments.workload_option)
     if arguments.workload in workloads.loaders():
-        workload = workloads.load(arguments.workload)
+        workload = workloads.load(arguments.workload, **options)
     else:
         name = arguments.format or workloads.recognise(arguments.workload)
-        workload = workloads.load(name, path=arguments.workload)
+        workload = workloads.load(name, arguments.workload, **options)
     return workload if arguments.interleave is None else workload.interleave(arguments.interleave)
 
 

@@ -70,6 +70,13 @@ def test_shipped_samples_go_by_name_and_gib_limit_the_cache(capsys):
     assert 0 < answer["kv_bytes"] <= 0.05 * 2**30
 
 
+def test_loaders_take_their_options(capsys):
+    options = ["--workload-option", "groups=2", "--workload-option", "requests_per_group=3"]
+    assert main(["simulate", "synthetic", *options, "--policy", "last", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["requests"], answer["synthetic"]) == (6, True)
+
+
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
