@@ -166,11 +166,14 @@ def weight_bytes(config: Any, dtype: torch.dtype) -> int:
 
 def _pretrained_config(name: str) -> Any:
     """Return the config of a folder or hub id, or say in one sentence what would work."""
+    known = tuple(random_models.configs())
     try:
+        # A hub id is owner/name; asking the hub for anything else only takes time.
+        if not Path(name).is_dir() and name.count("/") != 1:
+            raise OSError("neither a folder nor a hub id")
         return AutoConfig.from_pretrained(name)
     except (OSError, ValueError) as error:
-        known = tuple(random_models.configs())
-        reason = str(error).strip().splitlines()[0]
+        reason = str(error).strip().splitlines()[0].rstrip(".")
         raise OSError(
             f"model {name!r} cannot be loaded{nearest(name, known)}: use a random one "
             f"({', '.join(known)}), the path of a folder made by save_pretrained, or a hub id that "

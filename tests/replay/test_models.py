@@ -1,0 +1,127 @@
+"""Loading models: names, seeds, devices, memory, and what cannot be had."""
+
+import pytest
+import torch
+
+from sparselab import replay
+from sparselab.replay import devices, models, state
+
+
+def test_the_tiny_model(tiny):
+    assert tiny.vocab_size == 512
+    assert sum(p.numel() for p in tiny.module.parameters()) < 1_000_000
+    assert tiny.config.layer_types == ["linear_attention"] * 3 + ["full_attention"]
+    assert tiny.weights == "random (seed 0)"
+    assert "float32" in repr(tiny)
+
+
+def test_the_layer_group_has_the_real_dimensions(models):
+    model = models("qwen3.5-0.8b-group", "bfloat16")
+    assert model.config.layer_types == ["linear_attention"] * 3 + ["full_attention"]
+    assert model.config.hidden_size == 1024
+    # One recurrent state of one layer: 16 heads of 128 x 128 in float32.
+    assert model.checkpoint_bytes == 3 * (262_144 * 4 + 6_144 * 4 * 2)
+    assert model.kv_bytes_per_token == 1_024 * 2
+
+
+def test_equal_seeds_give_equal_weights_and_others_do_not(tiny):
+    again, other = (replay.load_model("tiny", "cpu", "float32", seed=s) for s in (0, 1))
+    assert again.fingerprint == tiny.fingerprint
+    assert other.fingerprint != tiny.fingerprint
+
+
+def test_loading_leaves_the_random_state_of_torch_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    replay.load_model("tiny", "cpu", "float32", seed=9)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_the_self_check_says_that_the_state_matters(tiny):
+    assert tiny.check.passed
+    assert set(tiny.check.dropped_differences) == {"recurrent", "conv"}
+    assert min(tiny.check.dropped_differences.values()) > 1.0
+    assert tiny.check.split_difference < 1e-3
+
+
+def test_widening_to_float32_for_the_self_check_puts_every_bit_back(models):
+    from sparselab.replay import selfcheck
+
+    model = models("tiny", "bfloat16")
+    before = [parameter.clone() for parameter in model.module.parameters()]
+    result = selfcheck._compare_in_float32(model)
+    assert result.split_difference < 1e-3
+    for old, new in zip(before, model.module.parameters(), strict=True):
+        assert new.dtype == old.dtype
+        assert torch.equal(old, new)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"name": "tinny"}, OSError, r"'tinny' cannot be loaded \(did you mean 'tiny'\?\): use a"),
+        ({"name": "tiny", "device": "tpu"}, ValueError, "unknown device 'tpu'"),
+        ({"name": "tiny", "device": "gpu0"}, ValueError, "unknown device 'gpu0'"),
+        ({"name": "tiny", "dtype": "int8"}, ValueError, "unknown dtype 'int8'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        replay.load_model(**arguments)
+
+
+@pytest.mark.parametrize("name", ["nothing", "folder/that/is/not", "owner/not-cached"])
+def test_a_model_that_is_not_there_names_three_things_that_would_work(monkeypatch, name):
+    import huggingface_hub
+
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(OSError, match="cannot be loaded") as refusal:
+        replay.load_model(name)
+    message = str(refusal.value)
+    assert "\n" not in message
+    for remedy in ("a random one (tiny,", "a folder made by save_pretrained", "a hub id"):
+        assert remedy in message
+
+
+def test_a_model_that_does_not_fit_is_refused_before_it_is_built(monkeypatch):
+    monkeypatch.setattr(devices, "available_bytes", lambda device: 2**30)
+
+    def never(*arguments):
+        raise AssertionError("must not be built")
+
+    monkeypatch.setattr(models.random_models, "build", never)
+    with pytest.raises(ValueError, match=r"'qwen3.5-0.8b-random' needs 2.8 GiB .* 1.0 GiB free"):
+        replay.load_model("qwen3.5-0.8b-random", "cpu", "float32")
+
+
+def test_weight_bytes_are_those_of_the_built_model(tiny):
+    built = sum(parameter.nbytes for parameter in tiny.module.parameters())
+    assert models.weight_bytes(tiny.config, torch.float32) == built
+
+
+@pytest.mark.parametrize("version", ["5.24.0", "5.24.3"])
+def test_supported_versions_of_transformers(version):
+    state.check_transformers(version)
+
+
+@pytest.mark.parametrize("version", ["4.57.1", "5.23.9", "5.25.0", "6.0.0"])
+def test_other_versions_of_transformers_are_refused(version):
+    with pytest.raises(ImportError, match=rf"transformers {version} is installed, but replay"):
+        state.check_transformers(version)
+
+
+def test_devices_and_dtypes():
+    cpu = devices.choose_device("cpu")
+    assert devices.choose_dtype("bf16", cpu) == torch.bfloat16
+    assert devices.choose_dtype(torch.float16, cpu) == torch.float16
+    assert devices.choose_dtype("auto", cpu) in (torch.bfloat16, torch.float32)
+    assert devices.choose_dtype("auto", torch.device("mps")) == torch.float32
+    assert devices.available_bytes(cpu) > 0
+    assert "threads" in devices.device_name(cpu)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_a_missing_gpu_is_named():
+    with pytest.raises(ValueError, match="device 'cuda' is not there: torch sees 0 CUDA devices"):
+        devices.choose_device("cuda")

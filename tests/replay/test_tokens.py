@@ -1,0 +1,58 @@
+"""Token sequences: what is taken as a prompt, and how far two agree."""
+
+import numpy as np
+import pytest
+import torch
+
+from sparselab.replay.tokens import as_tokens, common_prefix, diverging, random_tokens
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [[3, 1, 2], (3, 1, 2), np.array([3, 1, 2], dtype=np.uint16), torch.tensor([3, 1, 2])],
+    ids=["list", "tuple", "array", "tensor"],
+)
+def test_any_sequence_of_integers_is_a_prompt(tokens):
+    assert as_tokens(tokens, 4).tolist() == [3, 1, 2]
+    assert as_tokens(tokens, 4).dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    ("tokens", "error", "message"),
+    [
+        ([], ValueError, "at least one token, got an empty prompt"),
+        ([[1, 2], [3, 4]], ValueError, r"shape \(2, 2\): replay takes no batches"),
+        (torch.tensor([[1, 2]]), ValueError, r"shape \(1, 2\)"),
+        (5, ValueError, r"shape \(\)"),
+        ([1.0, 2.0], TypeError, "tokens must be integers, got float64"),
+        (["a"], TypeError, "tokens must be integers"),
+        ([True], TypeError, "tokens must be integers, got bool"),
+        ([0, 4], ValueError, r"token ids must lie in 0..3, the model's vocabulary, got 4"),
+        ([-1], ValueError, "got -1"),
+    ],
+)
+def test_what_is_no_prompt_is_refused(tokens, error, message):
+    with pytest.raises(error, match=message):
+        as_tokens(tokens, 4)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "depth"),
+    [([1, 2, 3], [1, 2, 3], 3), ([1, 2, 3], [1, 2], 2), ([1, 2, 3], [1, 9, 3], 1), ([1], [2], 0)],
+)
+def test_common_prefix(first, second, depth):
+    assert common_prefix(np.array(first), np.array(second)) == depth
+    assert common_prefix(np.array(second), np.array(first)) == depth
+
+
+@pytest.mark.parametrize("vocabulary", [2, 500])
+def test_a_diverging_prompt_shares_exactly_the_depth(vocabulary):
+    # With two token ids a random continuation would agree by chance half of the time.
+    prompt = random_tokens(50, vocabulary, seed=0)
+    for depth in range(51):
+        for length in (depth, 50, 70):
+            if length >= depth:
+                other = diverging(prompt, depth, max(length, 1), vocabulary, seed=depth)
+                assert other.size == max(length, 1)
+                expected = min(depth, length)
+                assert common_prefix(prompt, other) == expected or length <= depth
