@@ -13,6 +13,9 @@ from traitlets import Any as AnyTrait
 #: A figure, or the plain data ``{"data": [...], "layout": {...}}`` of one, which is much faster.
 Drawing: TypeAlias = "go.Figure | dict[str, Any]"
 
+#: The parts of a layout that are lists of objects.
+OBJECT_LISTS = ("annotations", "images", "selections", "shapes", "sliders", "updatemenus")
+
 _MISSING = object()
 
 
@@ -35,11 +38,18 @@ class LiveFigure(go.FigureWidget):
     def _handler_js2py_layoutDelta(self, change: Any) -> None:
         """Ignore the report, as for traces."""
 
-    def __init__(self, figure: Drawing) -> None:
+    #: True while :meth:`become` changes the figure, so that callbacks can tell it from the reader.
+    becoming = False
+
+    def __init__(self, figure: Drawing, draggable_shapes: bool = False) -> None:
         self._drawn_data, self._drawn_layout = _plain(figure)
         super().__init__(figure)
         # Without it the figure keeps the width it was given before it had a place in the page.
-        self._config = {"responsive": True, "displaylogo": False}
+        self._config = {
+            "responsive": True,
+            "displaylogo": False,
+            "edits": {"shapePosition": draggable_shapes},
+        }
 
     def become(self, figure: Drawing) -> bool:
         """Show ``figure``; return whether traces were replaced, which loses their callbacks.
@@ -49,26 +59,40 @@ class LiveFigure(go.FigureWidget):
         """
         data, layout = _plain(figure)
         same = _common_start(self._drawn_data, data)
-        if same < len(self._drawn_data):
-            self.data = tuple(self.data)[:same]  # type: ignore[has-type]
-        changes = [
-            dict(_changes(old, new))
-            for old, new in zip(self._drawn_data[:same], data[:same], strict=True)
-        ]
-        changed = [index for index, change in enumerate(changes) if change]
-        paths = sorted({path for change in changes for path in change})
-        self.plotly_update(
-            restyle_data={
-                path: [changes[index].get(path, Undefined) for index in changed] for path in paths
-            },
-            relayout_data=dict(_changes(self._drawn_layout, layout)),
-            trace_indexes=changed,
-        )
-        if same < len(data):
-            self.add_traces(data[same:])
+        pairs = zip(self._drawn_data[:same], data[:same], strict=True)
+        self.becoming = True
+        try:
+            if same < len(self._drawn_data):
+                self.data = tuple(self.data)[:same]  # type: ignore[has-type]
+            self._send_changes(
+                [dict(_changes(old, new)) for old, new in pairs],
+                dict(_changes(self._drawn_layout, layout)),
+            )
+            if same < len(data):
+                self.add_traces(data[same:])
+        finally:
+            self.becoming = False
         replaced = same < max(len(self._drawn_data), len(data))
         self._drawn_data, self._drawn_layout = data, layout
         return replaced
+
+    def _send_changes(self, traces: list[dict[str, Any]], layout: dict[str, Any]) -> None:
+        """Apply changes by path, to each of the first traces and to the layout, in one message.
+
+        Lists of objects, such as shapes, go by themselves: plotly keeps an object for each
+        member, which only an assignment renews.
+        """
+        for path in [path for path in layout if path in OBJECT_LISTS]:
+            self.layout[path] = layout.pop(path)
+        changed = [index for index, change in enumerate(traces) if change]
+        paths = sorted({path for change in traces for path in change})
+        self.plotly_update(
+            restyle_data={
+                path: [traces[index].get(path, Undefined) for index in changed] for path in paths
+            },
+            relayout_data=layout,
+            trace_indexes=changed,
+        )
 
     def forget(self, name: str) -> None:
         """Send the part ``name`` of the layout again at the next :meth:`become`, changed or not.

@@ -63,6 +63,8 @@ class Panel(HasTraits):
     """
 
     title = "Panel"
+    #: Whether the reader may move the shapes of the layout, see :meth:`connect`.
+    draggable_shapes = False
     error = Unicode("")
 
     def __init__(self, **parameters: Any) -> None:
@@ -167,7 +169,7 @@ class Panel(HasTraits):
         from widgets.live_figure import LiveFigure
 
         figure, problem = self._first_picture()
-        self.figure = LiveFigure(figure)
+        self.figure = LiveFigure(figure, self.draggable_shapes)
         self.connect(self.figure)
         self._error_line = w.HTML()
         self._code_line = w.HTML()

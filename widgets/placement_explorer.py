@@ -49,6 +49,7 @@ class PlacementExplorer(Panel):
     """
 
     title = "Placement explorer"
+    draggable_shapes = True
 
     source = Unicode("beta").tag(parameter=True)
     a = Float(2.0).tag(parameter=True)
@@ -318,8 +319,7 @@ class PlacementExplorer(Panel):
 
     def _dragged(self, _layout: Any, shapes: Any) -> None:
         """Take over where the handles were left; the row's index is their height."""
-        drawn = placement.handles(self.result)
-        if [_anchor(s) for s in shapes] == [_anchor(s) for s in drawn]:
+        if self.figure.becoming:
             return
         row = len(self.result.rows) - 1
         kept = [
@@ -362,10 +362,6 @@ def parse_positions(text: str) -> list[int]:
 def format_positions(positions: Any) -> str:
     """Return positions as :func:`parse_positions` reads them, sorted and each once."""
     return ", ".join(map(str, sorted({int(position) for position in positions})))
-
-
-def _anchor(shape: Any) -> tuple[float, float]:
-    return float(shape["xanchor"]), float(shape["yanchor"])
 
 
 @lru_cache(maxsize=2)

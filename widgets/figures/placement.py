@@ -302,8 +302,7 @@ def handles(comparison: Comparison) -> list[dict[str, Any]]:
             "xanchor": int(position),
             "yanchor": index,
             "line": {"color": theme.VERMILLION, "width": 1.5},
-            "fillcolor": "rgba(0, 0, 0, 0)",
-            "editable": True,
+            "fillcolor": theme.translucent(theme.VERMILLION, 0.12),
         }
         for position in comparison.rows[index].schedule.positions
     ]
