@@ -42,7 +42,6 @@ def load(
     """
     queries_per_prompt = check_integer("queries_per_prompt", queries_per_prompt, minimum=1)
     seed = check_integer("seed", seed, minimum=0)
-    encode = get_tokenizer(tokenizer).encode
     place = sample("system_prompts") if path is None else Path(path)
     query_file = sample("queries.jsonl") if queries is None else Path(queries)
     if not place.is_dir() and tokenizer != DEFAULT:
@@ -50,6 +49,7 @@ def load(
             f"tokenizer must be {DEFAULT!r} for {place}, which holds its token ids; "
             f"got {tokenizer!r}."
         )
+    encode = get_tokenizer(tokenizer).encode
     if place.is_dir():
         prompts = [(name, encode(text)) for name, text in _read_folder(place)]
     else:

@@ -62,7 +62,7 @@ class TestWorkload:
             workload()
 
     def test_arrivals_must_not_fall(self):
-        with pytest.raises(ValueError, match="request 1 of 'test' arrives at 1.0 s"):
+        with pytest.raises(ValueError, match=r"request 1 of 'test' arrives at 1\.0 s"):
             workload(Request("a", [1], arrival=2.0), Request("a", [1], arrival=1.0))
 
     def test_units_must_not_be_mixed(self):
