@@ -29,15 +29,14 @@ class Entry:
         group: that request's group.
         length: its tokens.
         positions: where it has checkpoints, increasing in ``1..length``.
-        kv_bytes, checkpoint_bytes: what it weighs.
+        kv_tokens: tokens of attention KV that it keeps: ``length``, or 0 if none is kept.
     """
 
     request: int
     group: Hashable
     length: int
     positions: NDArray[np.int64]
-    kv_bytes: int
-    checkpoint_bytes: int
+    kv_tokens: int
 
 
 class EntryCache:
@@ -45,15 +44,24 @@ class EntryCache:
 
     Args:
         capacity: the most entries held, or ``None`` for any number.
+        eviction: ``"fifo"`` evicts the oldest entry first, ``"lru"`` the one whose insertion or
+            last match lies longest back.
         capacity_bytes: the most bytes held, or ``None``. A new entry pushes out old ones until the
             rest fits, itself as the last one if it alone is too large. So what is held is always
             the newest entries that fit, and under FIFO more bytes never hold fewer of them.
-        eviction: ``"fifo"`` evicts the oldest entry first, ``"lru"`` the one whose insertion or
-            last match lies longest back.
+        bytes_per_kv_token, bytes_per_checkpoint: what an entry weighs.
+
+    Attributes:
+        kv_tokens, checkpoints: how many of each the entries hold together.
     """
 
     def __init__(
-        self, capacity: int | None, capacity_bytes: int | None, eviction: str = "fifo"
+        self,
+        capacity: int | None = None,
+        eviction: str = "fifo",
+        capacity_bytes: int | None = None,
+        bytes_per_kv_token: int = 0,
+        bytes_per_checkpoint: int = 0,
     ) -> None:
         if capacity is not None:
             capacity = check_integer("capacity", capacity, minimum=1)
@@ -61,11 +69,13 @@ class EntryCache:
             capacity_bytes = check_integer("capacity_bytes", capacity_bytes, minimum=1)
         self._capacity = capacity
         self._capacity_bytes = capacity_bytes
+        self._bytes_per_kv_token = bytes_per_kv_token
+        self._bytes_per_checkpoint = bytes_per_checkpoint
         self._renew_on_match = check_choice("eviction", eviction, EVICTIONS) == "lru"
         self._index = PrefixIndex()
         self._entries: OrderedDict[int, Entry] = OrderedDict()  # first to go first
-        self.kv_bytes = 0
-        self.checkpoint_bytes = 0
+        self.kv_tokens = 0
+        self.checkpoints = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -82,16 +92,19 @@ class EntryCache:
     def add(self, tokens: NDArray[np.int64], entry: Entry) -> None:
         """Retain an entry, then evict until the capacity holds."""
         self._entries[self._index.insert(tokens)] = entry
-        self.kv_bytes += entry.kv_bytes
-        self.checkpoint_bytes += entry.checkpoint_bytes
+        self.kv_tokens += entry.kv_tokens
+        self.checkpoints += entry.positions.size
         while self._is_over():
             number, evicted = self._entries.popitem(last=False)
             self._index.remove(number)
-            self.kv_bytes -= evicted.kv_bytes
-            self.checkpoint_bytes -= evicted.checkpoint_bytes
+            self.kv_tokens -= evicted.kv_tokens
+            self.checkpoints -= evicted.positions.size
 
     def _is_over(self) -> bool:
-        held = self.kv_bytes + self.checkpoint_bytes
-        too_many = self._capacity is not None and len(self._entries) > self._capacity
-        too_large = self._capacity_bytes is not None and held > self._capacity_bytes
-        return too_many or too_large
+        if self._capacity is not None and len(self._entries) > self._capacity:
+            return True
+        return self._capacity_bytes is not None and self._bytes() > self._capacity_bytes
+
+    def _bytes(self) -> int:
+        kv = self.kv_tokens * self._bytes_per_kv_token
+        return kv + self.checkpoints * self._bytes_per_checkpoint

@@ -54,9 +54,10 @@ class SimulationResult:
             (= overlap - resume point: KV matched, state missing), all in tokens; ``extra_prefill``
             (tokens computed again only to capture checkpoints, ``capture="full"``); ``cost``
             (``G(length) - G(resume_point)``); ``positions`` stored and ``checkpoints``, their
-            number; with an architecture also ``kv_bytes`` and ``checkpoint_bytes`` of the new
-            entry, and ``retained_kv_bytes`` and ``retained_checkpoint_bytes`` of the whole cache
-            after it; ``retained_entries``.
+            number; of the whole cache after it ``retained_entries``, ``retained_kv_tokens`` and
+            ``retained_checkpoints``; with an architecture also ``kv_bytes`` and
+            ``checkpoint_bytes`` of the new entry, and ``retained_kv_bytes`` and
+            ``retained_checkpoint_bytes`` of the whole cache.
         summary: totals over the measured requests, see :func:`summarise`.
         parameters: what :func:`simulate` was called with, ready for JSON.
         prefill_cost: ``G(0..longest request)`` that costs are counted in.
@@ -142,7 +143,13 @@ def simulate(
     planner = _Planner(
         policy, budget, estimator, align, None if prefill_cost is None else cost, policy_options
     )
-    cache = EntryCache(capacity, capacity_bytes, eviction)
+    cache = EntryCache(
+        capacity,
+        eviction,
+        capacity_bytes,
+        0 if architecture is None else architecture.kv_bytes_per_token,
+        0 if architecture is None else architecture.checkpoint_bytes,
+    )
     rows = []
     for number, request in enumerate(workload.requests):
         tokens = request.tokens
@@ -158,8 +165,8 @@ def simulate(
         stored, extra = capture_positions(
             planner.wanted(request, overlap, held), held, resume_point, planner.budget, capture
         )
-        entry = _entry(number, request, stored, planner.policy.stores_kv, architecture)
-        cache.add(tokens, entry)
+        kv_tokens = request.length if planner.policy.stores_kv else 0
+        cache.add(tokens, Entry(number, request.group, request.length, stored, kv_tokens))
         rows.append(
             (
                 -1 if parent is None else parent.request,
@@ -167,15 +174,14 @@ def simulate(
                 resume_point,
                 extra,
                 stored,
-                entry.kv_bytes,
-                entry.checkpoint_bytes,
-                cache.kv_bytes,
-                cache.checkpoint_bytes,
+                kv_tokens,
                 len(cache),
+                cache.kv_tokens,
+                cache.checkpoints,
             )
         )
     skipped = math.floor(warmup * len(workload) + 1e-9)
-    frame = _frame(workload, rows, cost, skipped, has_bytes=architecture is not None)
+    frame = _frame(workload, rows, cost, skipped, architecture)
     parameters = {
         "workload": workload.name,
         "synthetic": workload.synthetic,
@@ -245,15 +251,19 @@ def summarise(requests: pandas.DataFrame) -> dict[str, Any]:
     0); ``prompt_tokens`` = ``saved_tokens`` (resumed) + ``recomputed_tokens``; ``overlap_tokens`` =
     ``saved_tokens`` + ``checkpoint_miss_tokens``; ``extra_prefill_tokens``; ``cost`` in the unit of
     the prefill cost; the shares of prompt tokens that overlapped and were saved; the mean number
-    of checkpoints of a new entry; ``kv_bytes`` and ``checkpoint_bytes``: the most that the cache
-    held at once (``None`` without an architecture).
+    of checkpoints of a new entry; ``kv_tokens`` and ``checkpoints``: the most that the cache held
+    at once, and the same as ``kv_bytes`` and ``checkpoint_bytes`` (``None`` without an
+    architecture).
     """
     measured = requests[requests["measured"]]
     total = {
         name: int(measured[name].sum())
         for name in ("length", "overlap", "resume_point", "recomputed", "checkpoint_miss")
     }
-    has_bytes = "retained_kv_bytes" in requests
+    held = {
+        name: int(measured[f"retained_{name}"].max()) if f"retained_{name}" in measured else None
+        for name in ("kv_tokens", "checkpoints", "kv_bytes", "checkpoint_bytes")
+    }
     return {
         "requests": len(measured),
         "warmup_requests": len(requests) - len(measured),
@@ -269,8 +279,7 @@ def summarise(requests: pandas.DataFrame) -> dict[str, Any]:
         "overlap_share": total["overlap"] / total["length"],
         "saved_share": total["resume_point"] / total["length"],
         "checkpoints_per_entry": float(measured["checkpoints"].mean()),
-        "kv_bytes": int(measured["retained_kv_bytes"].max()) if has_bytes else None,
-        "checkpoint_bytes": int(measured["retained_checkpoint_bytes"].max()) if has_bytes else None,
+        **held,
     }
 
 
@@ -354,56 +363,45 @@ def _deepest(positions: NDArray[np.int64], depth: int) -> int:
     return int(usable[-1]) if usable.size else 0
 
 
-def _entry(
-    number: int,
-    request: Request,
-    stored: NDArray[np.int64],
-    stores_kv: bool,
-    architecture: HybridArchitecture | None,
-) -> Entry:
-    if architecture is None:
-        return Entry(number, request.group, request.length, stored, 0, 0)
-    return Entry(
-        number,
-        request.group,
-        request.length,
-        stored,
-        request.length * architecture.kv_bytes_per_token if stores_kv else 0,
-        stored.size * architecture.checkpoint_bytes,
-    )
-
-
 def _frame(
     workload: Workload,
     rows: list[tuple[Any, ...]],
     cost: NDArray[Any],
     skipped: int,
-    has_bytes: bool,
+    architecture: HybridArchitecture | None,
 ) -> pandas.DataFrame:
     """Return one row a request; see :class:`SimulationResult`."""
     import pandas
 
-    matched, overlap, resume, extra, positions, *sizes, retained = zip(*rows, strict=True)
+    matched, overlap, resume, extra, positions, kv_tokens, *retained = zip(*rows, strict=True)
     lengths, start, depth = workload.lengths(), np.array(resume), np.array(overlap)
-    columns: dict[str, Any] = {
-        "request": np.arange(len(rows)),
-        "group": [str(request.group) for request in workload.requests],
-        "arrival": [request.arrival for request in workload.requests],
-        "length": lengths,
-        "measured": np.arange(len(rows)) >= skipped,
-        "matched": matched,
-        "hit": depth > 0,
-        "overlap": depth,
-        "resume_point": start,
-        "recomputed": lengths - start,
-        "checkpoint_miss": depth - start,
-        "extra_prefill": extra,
-        "cost": cost[lengths] - cost[start],
-        "checkpoints": [stored.size for stored in positions],
-        "positions": positions,
-        "retained_entries": retained,
-    }
-    if has_bytes:
-        names = ("kv_bytes", "checkpoint_bytes", "retained_kv_bytes", "retained_checkpoint_bytes")
-        columns |= dict(zip(names, sizes, strict=True))
-    return pandas.DataFrame(columns)
+    frame = pandas.DataFrame(
+        {
+            "request": np.arange(len(rows)),
+            "group": [str(request.group) for request in workload.requests],
+            "arrival": [request.arrival for request in workload.requests],
+            "length": lengths,
+            "measured": np.arange(len(rows)) >= skipped,
+            "matched": matched,
+            "hit": depth > 0,
+            "overlap": depth,
+            "resume_point": start,
+            "recomputed": lengths - start,
+            "checkpoint_miss": depth - start,
+            "extra_prefill": extra,
+            "cost": cost[lengths] - cost[start],
+            "positions": positions,
+            "checkpoints": [stored.size for stored in positions],
+            "retained_entries": retained[0],
+            "retained_kv_tokens": retained[1],
+            "retained_checkpoints": retained[2],
+        }
+    )
+    if architecture is not None:
+        frame["kv_bytes"] = np.array(kv_tokens) * architecture.kv_bytes_per_token
+        frame["checkpoint_bytes"] = frame["checkpoints"] * architecture.checkpoint_bytes
+        frame["retained_kv_bytes"] = frame["retained_kv_tokens"] * architecture.kv_bytes_per_token
+        frame["retained_checkpoint_bytes"] = (
+            frame["retained_checkpoints"] * architecture.checkpoint_bytes
+        )
+    return frame
