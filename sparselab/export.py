@@ -12,6 +12,7 @@ import copy
 import html
 import json
 import logging
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ CONTENT_SECURITY_POLICY = (
     "img-src data: blob:; font-src data:; base-uri 'none'; form-action 'none'"
 )
 
+PLOTLY_JS_HERE = "/* plotly.js goes here */"
 DEFAULT_FIGURE_HEIGHT = 450  # plotly's own, in pixels
 MISSING_WIDGET = (
     '<p class="note">A live panel stands here in the notebook; open it in JupyterLab to use it.</p>'
@@ -65,15 +67,16 @@ def notebook_html(
 ) -> str:
     """Return the page of :func:`export_html` as text; ``notebook`` is left as it is."""
     page = _prepare(notebook)
-    shows_figures = any("class='plotly-figure'" in text for text in _html_outputs(page))
+    shows_figures = first_figure(notebook) is not None
     resources = {
         "content_security_policy": CONTENT_SECURITY_POLICY,
         "page_title": title or notebook_title(notebook) or "Notebook",
-        "plotly_js": plotly_js() if shows_figures else "",
+        "plotly_js": PLOTLY_JS_HERE if shows_figures else "",
         "code_css": _code_css(),
     }
     body, _ = _exporter(links or {}).from_notebook_node(page, resources)
-    return body
+    # Put in last: nbconvert would parse all 5 MB of it.
+    return body.replace(PLOTLY_JS_HERE, plotly_js())
 
 
 def read_notebook(path: str | Path) -> NotebookNode:
@@ -97,12 +100,12 @@ def read_notebook(path: str | Path) -> NotebookNode:
 
 
 def notebook_title(notebook: NotebookNode) -> str | None:
-    """Return the text of the notebook's first heading, or ``None``."""
+    """Return the text of the notebook's first heading without its markup, or ``None``."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             for line in cell.source.splitlines():
                 if line.startswith("#"):
-                    return line.lstrip("#").strip() or None
+                    return re.sub(r"[$`*]", "", line.lstrip("#")).strip() or None
     return None
 
 
@@ -127,12 +130,13 @@ def figure_html(figure: Mapping[str, Any], thumbnail: bool = False) -> str:
     A ``thumbnail`` is drawn without interaction, once it is scrolled into view.
     """
     layout = figure.get("layout", {})
-    height = layout.get("height") or DEFAULT_FIGURE_HEIGHT
+    height = layout.get("height") or PLOTLY_JS_HERE = "/* plotly.js goes here */"
+DEFAULT_FIGURE_HEIGHT
     classes = "plotly-figure thumbnail" if thumbnail else "plotly-figure"
     # "<" may not stand in a script element as it could end it; JSON can spell it otherwise.
     text = json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
     return (
-        f"<div class='{classes}' style='min-height:{float(height):g}px'>"
+        f'<div class="{classes}" style="min-height:{float(height):g}px">'
         f'<script type="application/json">{text}</script></div>'
     )
 
@@ -160,10 +164,6 @@ def _is_visible(output: NotebookNode) -> bool:
 def _output_data(notebook: NotebookNode) -> list[dict[str, Any]]:
     cells = (cell for cell in notebook.cells if cell.cell_type == "code")
     return [output.data for cell in cells for output in cell.outputs if "data" in output]
-
-
-def _html_outputs(notebook: NotebookNode) -> list[str]:
-    return ["".join(data.get("text/html", "")) for data in _output_data(notebook)]
 
 
 def _code_css() -> str:
@@ -228,4 +228,4 @@ def mathml(latex: str, display: str = "inline") -> str:
         return convert(html.unescape(latex).strip(), display=display)
     except Exception as error:  # the converter raises many unrelated types
         logger.warning("formula left as LaTeX source, %s: %s", type(error).__name__, latex.strip())
-        return f"<code class='formula'>{html.escape(latex)}</code>"
+        return f'<code class="formula">{html.escape(latex)}</code>'

@@ -50,8 +50,8 @@ class RunRecord:
     ``parameters`` are all of the notebook's, ``given`` those that were set for this run (``live``
     apart). ``seed`` repeats the parameter of that name where there is one. ``status`` is
     ``"completed"`` or ``"failed"``; ``error`` is then one line. ``numbers`` maps the name of a
-    published number to its value and unit. ``fingerprint`` identifies notebook, parameters and
-    code.
+    published number to its value and unit. ``fingerprint`` identifies notebook and parameters,
+    ``code`` the source of the lab.
     """
 
     notebook: str
@@ -63,6 +63,7 @@ class RunRecord:
     started: str
     duration_s: float
     fingerprint: str
+    code: str
     error: str | None = None
     numbers: dict[str, dict[str, Any]] = field(default_factory=dict)
     tables: list[str] = field(default_factory=list)
@@ -105,18 +106,15 @@ def notebook_parameters(
 
 
 def fingerprint(notebook: NotebookNode, parameters: Mapping[str, Any]) -> str:
-    """Return a checksum over the notebook's cells, ``parameters`` and the code that it runs on.
-
-    Two runs of equal fingerprint compute the same; a run from before a change of the code has
-    another one.
-    """
+    """Return a checksum over the notebook's cells and the ``parameters`` passed to it."""
     cells = [(cell.cell_type, cell.source) for cell in notebook.cells]
-    text = json.dumps([cells, dict(parameters), _code_checksum()], sort_keys=True)
+    text = json.dumps([cells, dict(parameters)], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.cache
-def _code_checksum() -> str:
+def code_checksum() -> str:
+    """Return a checksum over the source of the lab, as it is when this process first asks."""
     digest = hashlib.sha256()
     for package in CODE_PACKAGES:
         found = importlib.util.find_spec(package)
@@ -203,6 +201,7 @@ def describe_run(
         started=started.isoformat(timespec="seconds"),
         duration_s=round(duration_s, 3),
         fingerprint=fingerprint(source, passed),
+        code=code_checksum(),
         error=error,
         numbers={name: asdict(number) for name, number in results.numbers.items()},
         tables=list(results.tables),

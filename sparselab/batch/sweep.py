@@ -18,7 +18,7 @@ A sweep is a YAML file::
 
 Each run has a folder of its own, named after the notebook and its parameters, which appears only
 when the run is complete. So a sweep that was killed is continued by starting it again: what is
-there, and was made by the same notebook, parameters and code, stays; the rest is run.
+there, and was made from the same notebook and parameters, stays; the rest is run.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from sparselab.batch.run import (
     PARTIAL_PREFIX,
     TRACEBACK_FILE,
     RunRecord,
+    code_checksum,
     complete_folder,
     describe_run,
     fingerprint,
@@ -59,7 +60,7 @@ from sparselab.files import open_text, write_text
 from sparselab.validation import check_choice, check_integer, check_number, nearest
 
 LOCK_FILE = ".lock"
-RERUN = ("missing", "failed", "all")
+RERUN = ("missing", "failed", "changed", "all")
 
 
 @dataclass(frozen=True)
@@ -130,15 +131,17 @@ def run_sweep(
     """Run everything that ``sweep`` asks for and is not there yet; write its index page.
 
     ``jobs`` runs go at a time, each in processes of its own; unless given, as many as there are
-    processors, at most 4. ``rerun="failed"`` repeats the failed ones too, ``"all"`` everything.
-    ``report`` gets a line for each run that ends. Returns the record of every run by name, in the
-    order asked for.
+    processors, at most 4. ``rerun="failed"`` repeats the failed ones too, ``"changed"`` also those
+    that were made by other code of the lab than today's, ``"all"`` everything. ``report`` gets a
+    line for each run that ends. Returns the record of every run by name, in the order asked for.
 
     Raises ``ValueError`` where another sweep is at work in the same folder.
     """
     from filelock import FileLock, Timeout
 
-    jobs = check_integer("jobs", jobs or min(4, os.cpu_count() or 1), minimum=1)
+    if jobs is None:
+        jobs = min(4, os.cpu_count() or 1)
+    check_integer("jobs", jobs, minimum=1)
     check_choice("rerun", rerun, RERUN)
     sweep.output.mkdir(parents=True, exist_ok=True)
     try:
@@ -158,11 +161,11 @@ def _finished(sweep: Sweep, rerun: str) -> dict[str, RunRecord]:
     """Return the records of the runs that need not be run (again)."""
     records = {}
     for run in sweep.runs:
-        record = None if rerun == "all" else RunRecord.load(sweep.output / run.name)
-        if record is None or record.fingerprint != run.fingerprint:
-            continue
-        if record.completed or rerun != "failed":
-            records[run.name] = record
+        record = RunRecord.load(sweep.output / run.name)
+        if record is not None and record.fingerprint == run.fingerprint:
+            is_current = rerun != "changed" or record.code == code_checksum()
+            if rerun == "missing" or (rerun != "all" and record.completed and is_current):
+                records[run.name] = record
     return records
 
 
@@ -172,7 +175,7 @@ def _run_missing(
     """Run what is not in ``records`` and add it there."""
     missing = [run for run in sweep.runs if run.name not in records]
     if records:
-        report(f"{len(records)} of {len(sweep.runs)} runs are there already")
+        report(_describe_kept(records, len(sweep.runs)))
     workers = _Workers(sweep, jobs)
     pool = ThreadPoolExecutor(max_workers=jobs)
     try:
@@ -190,6 +193,12 @@ def _run_missing(
         raise
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _describe_kept(records: Mapping[str, RunRecord], asked: int) -> str:
+    older = sum(record.code != code_checksum() for record in records.values())
+    note = f", {older} of them made by other code: --rerun changed repeats those" if older else ""
+    return f"{len(records)} of {asked} runs are there already{note}"
 
 
 class _Workers:

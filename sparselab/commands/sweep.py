@@ -29,9 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--rerun",
-        choices=("missing", "failed", "all"),
+        choices=("missing", "failed", "changed", "all"),
         default="missing",
-        help="what to run: what is missing (the default), failed runs too, or everything again",
+        help="what to run: what is missing (the default); failed runs too; also those made by "
+        "other code of the lab; everything",
     )
     parser.add_argument(
         "--list", action="store_true", help="list the runs that the file asks for and run nothing"
