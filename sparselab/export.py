@@ -130,8 +130,7 @@ def figure_html(figure: Mapping[str, Any], thumbnail: bool = False) -> str:
     A ``thumbnail`` is drawn without interaction, once it is scrolled into view.
     """
     layout = figure.get("layout", {})
-    height = layout.get("height") or PLOTLY_JS_HERE = "/* plotly.js goes here */"
-DEFAULT_FIGURE_HEIGHT
+    height = layout.get("height") or DEFAULT_FIGURE_HEIGHT
     classes = "plotly-figure thumbnail" if thumbnail else "plotly-figure"
     # "<" may not stand in a script element as it could end it; JSON can spell it otherwise.
     text = json.dumps(figure, separators=(",", ":")).replace("<", "\\u003c")
