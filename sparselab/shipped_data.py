@@ -24,6 +24,7 @@ class Dataset:
     """A shipped overlap table: how many requests share how many leading tokens.
 
     ``unit`` is the granularity of the depths in tokens: 1, or the block size of a hashed trace.
+    ``licence`` is that of ``source``; of it only counts are shipped.
     ``synthetic`` says whether the requests were made up rather than collected.
     """
 
@@ -91,7 +92,7 @@ def _dataset(resource: dict[str, Any]) -> Dataset:
         requests=resource["requests"],
         unit=resource["granularity_tokens"],
         source=", ".join(source["title"] for source in resource["sources"]),
-        licence=", ".join(licence["name"] for licence in resource["licenses"]),
+        licence=", ".join(source["license"] for source in resource["sources"]),
         date=resource["date"],
         method=resource["method"],
         synthetic=resource["synthetic"],

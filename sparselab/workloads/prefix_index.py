@@ -70,7 +70,7 @@ class PrefixIndex:
     def longest_prefix(self, tokens: ArrayLike) -> Match:
         """Return the depth of the deepest prefix shared with an entry, and the newest such entry.
 
-        Time: linear in the depth of the match, plus one run of the tree.
+        Time: linear in the number of elements at most.
         """
         depth, node, _ = self._descend(_as_sequence(tokens))
         return Match(depth, node.newest) if depth else Match(0, None)
@@ -80,10 +80,19 @@ class PrefixIndex:
 
         Time: linear in the number of elements.
         """
+        self.match_and_insert(tokens)
+        return self._next_entry - 1
+
+    def match_and_insert(self, tokens: ArrayLike) -> Match:
+        """Search first and then store the same sequence, in one walk; return what was found.
+
+        Time: linear in the number of elements.
+        """
         sequence = _as_sequence(tokens)
         if not sequence.size:
             raise ValueError("tokens must hold at least one element, got none.")
         depth, node, within = self._descend(sequence)
+        match = Match(depth, node.newest) if depth else Match(0, None)
         if within < node.tokens.size:
             node = _split(node, within)
         if depth < sequence.size:
@@ -97,13 +106,13 @@ class PrefixIndex:
         self._leaf[entry] = node
         for above in _upwards(node):
             above.newest = entry
-        return entry
+        return match
 
     def remove(self, entry: int) -> None:
         """Forget an entry; raises ``KeyError`` where it is not stored.
 
-        Time: linear in the entry's elements, plus the children of those nodes on its path where
-        it was the newest (none when the oldest go first).
+        Time: linear in the entry's elements and the run that it leaves undivided, plus the
+        children of those nodes on its path where it was the newest (none when the oldest go first).
         """
         if entry not in self._leaf:
             raise KeyError(f"entry {entry} is not stored.")

@@ -62,15 +62,18 @@ def load(
         for _ in range(queries_per_prompt):
             tail = tails[order[len(requests) % len(tails)]]
             requests.append(Request(name, tokens, tail=tail))
+    origin = "sample written for sparselab"
+    source = origin if path is None else str(path)
+    asked = origin if queries is None else str(queries)
     return Workload(
         name="system_prompts" if path is not None else "sample system prompts",
         requests=requests,
-        source=str(path) if path is not None else "sample written for sparselab",
+        source=source if source == asked else f"{source}, queries: {asked}",
         tokenizer=tokenizer,
         provenance={
             "format": "system_prompts",
             "prompts": len(prompts),
-            "queries": str(query_file) if queries is not None else "sample written for sparselab",
+            "queries": asked,
             "queries_per_prompt": queries_per_prompt,
             "seed": seed,
         },

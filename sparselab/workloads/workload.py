@@ -143,11 +143,9 @@ class Workload:
         overlaps = np.zeros(len(self), dtype=np.int64)
         requests = progress(self.requests, f"overlaps of {self.name}", enabled=show_progress)
         for number, request in enumerate(requests):
-            tokens = request.tokens
-            depth, entry = index.longest_prefix(tokens)
+            depth, entry = index.match_and_insert(request.tokens)
             if entry is not None:
                 overlaps[number] = self.shared_tokens(depth, request, self.requests[entry])
-            index.insert(tokens)
         return overlaps
 
     def interleave(self, seed: int, mean_gap_s: float = 1.0) -> Workload:

@@ -31,12 +31,13 @@ def best_of(stored, sequence):
             st.tuples(st.just("insert"), SEQUENCES),
             st.tuples(st.just("remove"), st.integers(0, 10**6)),
             st.tuples(st.just("search"), SEQUENCES),
+            st.tuples(st.just("match and insert"), SEQUENCES),
         ),
         max_size=60,
     )
 )
 def test_agrees_with_a_plain_search_under_any_history(history):
-    index, stored = PrefixIndex(), {}
+    index, stored, removed = PrefixIndex(), {}, set()
     for action, argument in history:
         if action == "insert":
             stored[index.insert(argument)] = argument
@@ -44,8 +45,13 @@ def test_agrees_with_a_plain_search_under_any_history(history):
             entry = sorted(stored)[argument % len(stored)]
             index.remove(entry)
             del stored[entry]
+            removed.add(entry)
         elif action == "search":
             assert index.longest_prefix(argument) == best_of(stored, argument)
+        elif action == "match and insert":
+            newest = max([-1, *stored, *removed])
+            assert index.match_and_insert(argument) == best_of(stored, argument)
+            stored[newest + 1] = argument
         assert len(index) == len(stored)
 
 
