@@ -48,13 +48,13 @@ def load(
     where = f"hub data set {dataset_id}, row" if dataset_id else f"{file}, line"
     records = hub_rows(dataset_id, split) if dataset_id else read_json_lines(Path(file))
 
-    by_article: dict[str, list[str]] = {}
+    by_article: dict[str, list[tuple[str, str]]] = {}
     for number, record in records:
         for article, question, answer in questions(record, f"{where} {number}"):
-            prompt = f"{article} Question: {question} Answer: {answer}"
-            by_article.setdefault(article, []).append(prompt)
+            by_article.setdefault(article, []).append((question, answer))
     requests: list[Request] = []
-    for number, prompts in enumerate(by_article.values()):
+    for number, (article, asked) in enumerate(by_article.items()):
+        prompts = (f"{article} Question: {q} Answer: {a}" for q, a in asked)
         requests += document_requests(f"article {number}", map(encode, prompts))
     return Workload(
         name="quality" if path is not None else "sample documents",
