@@ -1,0 +1,113 @@
+"""DriftExplorer without a browser: its study, its picture, its code, and what it refuses."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from sparselab.drift import Drift, measure_regret, standard_rules
+from widgets import DriftExplorer
+from widgets.drift_study import populations, study_drift
+from widgets.figures import drift as figures
+
+SMALL = {"requests": 200, "repeats": 2, "swing": 50, "window": 40, "depths": 6}
+
+
+@pytest.fixture(scope="module")
+def study():
+    return study_drift(**SMALL)
+
+
+class TestStudy:
+    def test_holds_what_the_library_measures(self, study):
+        rules = standard_rules(0.975, 20, 40)
+        expected = measure_regret(study.drift, 2, rules, repeats=2)
+        for name in rules:
+            mine = study.regret[study.regret["rule"] == name]
+            theirs = expected[expected["rule"] == name]
+            for column in ("regret", "tv", "theorem_3"):
+                np.testing.assert_array_equal(mine[column], theirs[column])
+
+    def test_bounds_lie_above_the_regret(self, study):
+        decayed = study.regret[study.regret["rule"] == "decayed"].dropna()
+        assert len(decayed) == 180  # all but the 20 requests before the first plan
+        assert (decayed["regret"] <= decayed["theorem_3"]).all()
+        assert (decayed["regret"] <= decayed["theorem_4"]).all()
+
+    def test_populations_are_apart_and_have_as_many_depths_as_asked(self):
+        drift = populations(50, 200, 6, 1000)
+        assert isinstance(drift, Drift)
+        assert drift.first.depths.size == drift.second.depths.size == 6
+        assert drift.first.depths.max() < drift.second.depths.min()
+
+    def test_a_single_depth_lies_at_the_centre(self):
+        drift = populations(50, 200, 1, 1000)
+        assert drift.first.depths.tolist() == [300]
+        assert drift.second.depths.tolist() == [750]
+
+
+class TestFigure:
+    def test_has_a_line_a_rule_and_bound_and_units_on_every_axis(self, study):
+        figure = figures.drift_figure(study)
+        names = [trace.name for trace in figure.data]
+        for rule in ("frozen", "periodic", "decayed"):
+            assert rule in names
+        assert sum(name.startswith("Theorem") for name in names) == 3
+        titles = [figure.layout[axis].title.text for axis in ("xaxis2", "yaxis2", "yaxis3")]
+        assert all("requests" in title or "tokens" in title for title in titles)
+
+    def test_draws_the_numbers_themselves(self, study):
+        figure = figures.drift_figure(study)
+        line = next(trace for trace in figure.data if trace.name == "decayed")
+        rows = study.regret[study.regret["rule"] == "decayed"]
+        assert list(line.customdata) == pytest.approx(rows["regret"].tolist())
+        assert list(line.y) == pytest.approx(rows["regret"].clip(lower=figures.FLOOR).tolist())
+
+    def test_says_that_it_is_synthetic(self, study):
+        assert "Synthetic" in figures.drift_figure(study).layout.title.text
+
+    @pytest.mark.parametrize("draw", [figures.regret_figure, figures.gamma_figure])
+    def test_parts_stand_alone(self, study, draw):
+        figure = draw(study)
+        assert isinstance(figure, go.Figure)
+        assert all(trace.name for trace in figure.data)
+
+
+class TestPanel:
+    def test_static_picture_needs_no_widget(self):
+        figure = DriftExplorer(**SMALL).static()
+        assert figure.layout.title.text.startswith("Synthetic overlaps drifting by TV 0.02")
+
+    def test_a_changed_control_changes_only_its_lines(self):
+        panel = DriftExplorer(**SMALL)
+        assert panel.view is not None
+        before = {trace.name: np.array(trace.y, dtype=float) for trace in panel.figure.data}
+        panel.gamma = 0.8
+        after = {trace.name: np.array(trace.y, dtype=float) for trace in panel.figure.data}
+        changed = {name for name in before if not np.array_equal(before[name], after[name], True)}
+        assert "decayed" in changed
+        assert "Theorem 4, known drift" in changed
+        assert not changed & {"frozen", "periodic", "regret of decayed", "overlap of a request"}
+
+    def test_code_computes_what_is_shown(self):
+        panel = DriftExplorer(**SMALL)
+        *setup, last = panel.code(panel.parameters()).split("\n")
+        names: dict = {}
+        exec("\n".join(setup), names)
+        table = eval(last, names)
+        shown = panel.result.regret
+        for rule in ("frozen", "periodic", "decayed"):
+            found = table[table["rule"] == rule]["regret"].to_numpy()
+            np.testing.assert_array_equal(found, shown[shown["rule"] == rule]["regret"])
+
+    def test_table_is_exported(self, tmp_path):
+        path = DriftExplorer(**SMALL).export(tmp_path / "drift.csv")
+        assert path.read_text().startswith("rule,request,regret,tv,ks,theorem_3,theorem_4")
+
+    def test_what_is_refused_stands_in_the_error_line(self):
+        panel = DriftExplorer(**SMALL)
+        assert panel.view is not None
+        with pytest.raises(ValueError, match="gamma must be at most 1"):
+            panel.gamma = 1.5
+        assert "gamma" in panel.error
+        panel.gamma = 0.9
+        assert panel.error == ""
