@@ -79,10 +79,11 @@ class LiveFigure(go.FigureWidget):
     def _send_changes(self, traces: list[dict[str, Any]], layout: dict[str, Any]) -> None:
         """Apply changes by path, to each of the first traces and to the layout, in one message.
 
-        Lists of objects, such as shapes, go by themselves: plotly keeps an object for each
-        member, which only an assignment renews.
+        Lists of objects, such as shapes, and new axes go by themselves: plotly keeps an object
+        for each, which only an assignment makes.
         """
-        for path in [path for path in layout if path in OBJECT_LISTS]:
+        objects = [p for p, value in layout.items() if p in OBJECT_LISTS or isinstance(value, dict)]
+        for path in objects:
             self.layout[path] = layout.pop(path)
         changed = [index for index, change in enumerate(traces) if change]
         paths = sorted({path for change in traces for path in change})

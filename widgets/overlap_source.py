@@ -92,22 +92,25 @@ def _family(name: str, length: int, values: tuple[float, ...]) -> OverlapSource:
     arguments = "".join(f", {value!r}" for value in values)
     return OverlapSource(
         getattr(make, name)(length, *values),
-        f"{name}({shown})" * bool(values) + name * (not values) + "; synthetic",
+        (f"{name}({shown})" if values else name) + "; synthetic",
         f"sl.OverlapDistribution.{name}({length}{arguments})",
     )
 
 
 @lru_cache(maxsize=4)
 def _by_hand(length: int, weights: tuple[float, ...]) -> OverlapSource:
-    """Spread each weight evenly over its equal part of the depths."""
+    """Let every depth weigh as much as the bar drawn over it, each over an equal part of them."""
     if not any(weight > 0 for weight in weights):
         raise ValueError("weights must not all be zero: raise at least one of the drawn bars.")
-    bins = np.arange(length + 1) * len(weights) // (length + 1)
-    spread = np.asarray(weights, dtype=float)[bins] / np.bincount(bins)[bins]
+    bars, depths = len(weights), length + 1
+    part = np.arange(depths) * bars // depths
     return OverlapSource(
-        sl.OverlapDistribution(np.arange(length + 1), spread, length),
-        f"drawn by hand in {len(weights)} equal parts; synthetic",
-        f"sl.OverlapDistribution(*by_hand({length}, {list(weights)}), {length})",
+        sl.OverlapDistribution(np.arange(depths), np.asarray(weights, dtype=float)[part], length),
+        f"drawn by hand in {bars} bars; synthetic",
+        f"sl.OverlapDistribution(\n"
+        f"    range({depths}),\n"
+        f"    [{list(weights)}[t * {bars} // {depths}] for t in range({depths})],\n"
+        f"    {length},\n)",
     )
 
 

@@ -170,12 +170,13 @@ class Panel(HasTraits):
 
         figure, problem = self._first_picture()
         self.figure = LiveFigure(figure, self.draggable_shapes)
-        self.connect(self.figure)
         self._error_line = w.HTML()
         self._code_line = w.HTML()
         self.observe(self._show_error, "error")
         self._show_error()
-        self._show_code()
+        if problem is None:
+            self.connect(self.figure)
+            self._show_code()
         own_controls = self.controls()
         help_items = "".join(
             f"<li>{html.escape(line)}</li>" for c in own_controls for line in controls.help_texts(c)

@@ -79,6 +79,10 @@ class PlacementExplorer(Panel):
         shown = parameters["policies"]
         for name in shown:
             check_choice("policy", name, policy_choices())
+        own, beyond = _within(parse_positions(parameters["own"]), length)
+        words = overlaps.words
+        if OWN in shown and beyond:
+            words += f"; {beyond} of your own checkpoints beyond N left out"
         return compare(
             overlaps.distribution,
             parameters["budget"],
@@ -86,9 +90,9 @@ class PlacementExplorer(Panel):
             parameters["align"],
             _prefill_cost(parameters["cost"], length),
             "tokens" if parameters["cost"] == TOKENS else "FLOPs",
-            parse_positions(parameters["own"]) if OWN in shown else None,
+            own if OWN in shown else None,
             {"block": {"block_size": parameters["block_size"]}},
-            overlaps.words,
+            words,
         )
 
     def draw(self, result: Comparison) -> dict[str, Any]:
@@ -114,7 +118,7 @@ class PlacementExplorer(Panel):
             cost = ", prefill_cost=flops"
         for name in parameters["policies"]:
             if name == OWN:
-                positions = parse_positions(parameters["own"])
+                positions, _ = _within(parse_positions(parameters["own"]), length)
                 grid = sorted({position // align * align for position in positions} - {0})
                 schedule = f"sl.Schedule({grid}, {length})"
             else:
@@ -362,6 +366,12 @@ def parse_positions(text: str) -> list[int]:
 def format_positions(positions: Any) -> str:
     """Return positions as :func:`parse_positions` reads them, sorted and each once."""
     return ", ".join(map(str, sorted({int(position) for position in positions})))
+
+
+def _within(positions: list[int], length: int) -> tuple[list[int], int]:
+    """Return the positions that a shorter entry still holds, and how many lie beyond it."""
+    kept = [position for position in positions if position <= length]
+    return kept, len(positions) - len(kept)
 
 
 @lru_cache(maxsize=2)

@@ -33,9 +33,9 @@ MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "star"
 # Where a page offers its own text colour (JupyterLab, Voila, exported pages), text takes it and
 # has full contrast; anywhere else the grey above stands.
 CSS = """
-.js-plotly-plot .main-svg text:not(.hovertext *):not([data-unformatted=""]),
-.js-plotly-plot .infolayer text { fill: var(--jp-content-font-color1, #797979) !important; }
-.js-plotly-plot .hoverlayer .hovertext text { fill: inherit; }
+.js-plotly-plot .main-svg text:not(.hoverlayer *) {
+  fill: var(--jp-content-font-color1, #797979) !important;
+}
 """
 
 

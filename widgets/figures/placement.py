@@ -480,4 +480,6 @@ def _factor(reduction: float) -> str:
 def _excess(excess: float | None) -> str:
     if excess is None:
         return "–"
-    return "∞" if excess == float("inf") else f"{100 * excess:,.1f}"
+    if excess == float("inf"):
+        return "∞"
+    return f"{100 * excess:,.1f}" if excess < 1 else f"{100 * excess:,.0f}"

@@ -1,0 +1,135 @@
+"""The placement figures draw what they say, with a bounded number of points."""
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+import sparselab as sl
+from widgets.comparison import compare
+from widgets.figures import placement
+from widgets.theme import OWN
+
+POLICIES = ("no_cache", "balanced", "block", "sqrt", "log", "optimal")
+
+
+def comparison(length=4096, budget=8, policies=POLICIES, own=(1000, 3000), **options):
+    return compare(sl.OverlapDistribution.beta(length, 2, 5), budget, policies, own=own, **options)
+
+
+def trace(spec, name):
+    return next(t for t in spec["data"] if t["name"] == name)
+
+
+@pytest.mark.parametrize("length", [1, 2, 16, 127, 128, 4096, 50_000])
+def test_the_histogram_holds_every_request_once(length):
+    spec = placement.comparison_spec(comparison(length, own=[1]))
+    histogram = trace(spec, "overlaps")
+    assert histogram["y"][:-1].sum() == pytest.approx(100, rel=1e-5)
+    widths = np.diff(histogram["x"])
+    assert (widths[:-1] == widths[0]).all()
+    assert f"per {widths[0]:,} token" in spec["layout"]["yaxis"]["title"]["text"]
+
+
+@pytest.mark.parametrize("name", [*POLICIES, OWN])
+def test_the_sawtooth_is_r_at_its_corners_and_straight_between(name):
+    c = comparison()
+    schedule = c.row(name).schedule
+    depths, redone, note = placement.sawtooth(c, schedule)
+    every = np.arange(c.length + 1)
+    assert note == ""
+    np.testing.assert_array_equal(np.interp(every, depths, redone), sl.recompute(schedule, every))
+
+
+def test_a_sawtooth_of_another_cost_has_points_between_its_corners():
+    cost = np.arange(4097.0) ** 2
+    c = comparison(prefill_cost=cost, unit="FLOPs", policies=("no_cache",))
+    depths, redone, _ = placement.sawtooth(c, c.rows[0].schedule)
+    assert depths.size > 100
+    np.testing.assert_array_equal(redone, cost[depths])
+
+
+def test_more_teeth_than_pixels_are_drawn_by_their_highest_points_and_say_so():
+    c = comparison(options={"block": {"block_size": 8}})
+    schedule = c.row("block").schedule
+    depths, highest, note = placement.sawtooth(c, schedule)
+    assert len(schedule) == 512
+    assert depths.size <= placement.MOST_TEETH + 1
+    assert note == " (highest in each 22 tokens)"
+    assert set(highest[:-1]) == {7}
+    labels = placement.comparison_spec(c)["layout"]["yaxis2"]["ticktext"]
+    assert labels[POLICIES.index("block")] == "block<br>(512, as a band)"
+
+
+def test_hovering_a_depth_says_where_each_policy_resumes_and_what_it_recomputes():
+    c = comparison()
+    hover = trace(placement.comparison_spec(c), "depth")
+    assert hover["x"][0] == 0
+    assert hover["x"][-1] == c.length
+    for index, row in enumerate(c.rows):
+        resume, redone = hover["customdata"][:, 2 * index], hover["customdata"][:, 2 * index + 1]
+        np.testing.assert_array_equal(resume, row.schedule.resume_point(hover["x"].astype(int)))
+        np.testing.assert_array_equal(redone, hover["x"] - resume)
+        assert f"{row.name}: resumes at" in hover["hovertemplate"]
+
+
+def test_every_checkpoint_is_marked_in_its_policys_row():
+    c = comparison()
+    marks = placement.comparison_spec(c)["data"][placement.MARKS_TRACE]
+    for index, row in enumerate(c.rows):
+        np.testing.assert_array_equal(marks["x"][marks["y"] == index], row.schedule.positions)
+
+
+def test_handles_stand_on_the_readers_own_checkpoints_only():
+    c = comparison()
+    anchors = [(shape["xanchor"], shape["yanchor"]) for shape in placement.handles(c)]
+    assert anchors == [(1000, len(c.rows) - 1), (3000, len(c.rows) - 1)]
+    assert placement.handles(comparison(own=None)) == []
+
+
+def test_the_table_shows_every_policy():
+    c = comparison()
+    cells = next(t for t in placement.comparison_spec(c)["data"] if t["type"] == "table")["cells"]
+    assert cells["values"][0] == [row.name for row in c.rows]
+    assert cells["values"][1] == [f"{len(row.schedule):,}" for row in c.rows]
+
+
+def test_axes_name_their_units():
+    tokens = placement.comparison_spec(comparison())["layout"]
+    assert tokens["yaxis3"]["title"]["text"] == "recompute r(t) (tokens)"
+    flops = comparison(prefill_cost=np.arange(4097.0) * 1e9, unit="FLOPs")
+    assert placement.comparison_spec(flops)["layout"]["yaxis4"]["title"]["text"] == "E[r] (FLOPs)"
+
+
+def test_the_budget_axis_shows_zero_and_every_policy():
+    c = comparison()
+    layout = placement.comparison_spec(c)["layout"]["xaxis2"]
+    assert layout["ticktext"][:4] == ["0", "1", "2", "4"]
+    now = trace(placement.comparison_spec(c), "now")
+    assert layout["range"][0] < min(now["x"]) <= max(now["x"]) < layout["range"][1]
+
+
+@pytest.mark.parametrize(
+    "draw", [placement.comparison_figure, placement.layout_figure, placement.frontier_figure]
+)
+def test_plotly_accepts_every_value(draw):
+    assert isinstance(draw(comparison()), go.Figure)
+
+
+def test_points_are_few_enough_to_move_at_once():
+    c = comparison(32_768, 64, options={"block": {"block_size": 64}})
+    points = sum(len(t.get("x", [])) for t in placement.comparison_spec(c)["data"])
+    assert points < 3_000
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1234.4, "tokens", "1,234"),
+        (0.25, "tokens", "0.25"),
+        (3.0, "tokens", "3"),
+        (1.234e13, "FLOPs", "12.3T"),
+        (5e9, "FLOPs", "5G"),
+    ],
+)
+def test_amounts_are_short(value, unit, text):
+    assert placement._amount(value, unit) == text
