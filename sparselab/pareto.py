@@ -47,7 +47,8 @@ def pareto(
         policies: names, or a mapping from a label of your own to arguments of
             :func:`sparselab.simulate` that belong to it, such as
             ``{"blocks of 64": {"policy": "block", "block_size": 64}}``; the label is the policy
-            where none is named. A policy that ignores the budget runs once.
+            where none is named. A policy that ignores the budget runs once, and so does one whose
+            arguments name a budget.
         budgets: checkpoints an entry may hold.
         seeds: interleave the workload with each of these and run the grid on each; none keeps the
             requests in their order.
@@ -149,7 +150,7 @@ def _grid(
     for label, given in policies.items():
         arguments = {"policy": label, **given}
         check_choice("policy", arguments["policy"], registry())
-        if "budget" not in registry()[arguments["policy"]].needs:
+        if "budget" in given or "budget" not in registry()[arguments["policy"]].needs:
             runs.append((label, arguments))
             continue
         runs += [(label, {**arguments, "budget": budget}) for budget in budgets]

@@ -55,6 +55,11 @@ class TestGrid:
         alone = simulate(workload, "balanced", 3, capacity=3, architecture="qwen3.5-2b").summary
         assert {name: frame[name][1] for name in alone} == alone
 
+    def test_arguments_that_name_a_budget_run_once_with_it(self, workload):
+        frame = run(workload, policies={"four": {"policy": "balanced", "budget": 4}, **POLICIES})
+        assert frame["label"].tolist()[:3] == ["four", "balanced", "balanced"]
+        assert frame["budget"].tolist()[:3] == [4, 1, 3]
+
     def test_seeds_interleave_the_workload(self, workload):
         frame = run(workload, seeds=(1, 2), capacity=2)
         assert frame["seed"].tolist() == [1] * 5 + [2] * 5
