@@ -18,24 +18,38 @@ except ImportError as error:
         f"live replay needs torch and transformers ({error}): pip install 'sparselab[replay]'."
     ) from error
 
+from sparselab.replay.calibration import Calibration, calibrate
 from sparselab.replay.capture import capture, extend
+from sparselab.replay.capture_cost import measure_capture
 from sparselab.replay.entry import Entry
+from sparselab.replay.live_workload import measure_workload
+from sparselab.replay.measure import measure
 from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
+from sparselab.replay.savings import SavingsFit, fit_savings, predict, summarise
 from sparselab.replay.tokens import diverging, random_tokens
 from sparselab.replay.verify import VerifyReport, verify
 
 __all__ = [
+    "Calibration",
     "Entry",
     "ReplayModel",
     "ResumeResult",
+    "SavingsFit",
     "VerifyReport",
+    "calibrate",
     "capture",
     "diverging",
     "extend",
+    "fit_savings",
     "generate",
     "load_model",
+    "measure",
+    "measure_capture",
+    "measure_workload",
+    "predict",
     "random_tokens",
     "resume",
+    "summarise",
     "verify",
 ]

@@ -1,0 +1,207 @@
+"""Measure: how long resuming takes under each policy, against a cold prefill of the same prompt.
+
+One prompt of ``length`` tokens is captured once with the checkpoints of all schedules. Requests of
+the same length share its first ``depth`` tokens and then diverge. So every run ends at the same
+token, and what a run saves is what lies before its resume point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+import transformers
+
+from sparselab.overlap import OverlapDistribution
+from sparselab.placement import Schedule, place
+from sparselab.placement import policies as known_policies
+from sparselab.progress import progress
+from sparselab.replay.capture import CHUNK, capture
+from sparselab.replay.devices import device_name
+from sparselab.replay.entry import Entry
+from sparselab.replay.models import ReplayModel
+from sparselab.replay.resume import ResumeResult, resume
+from sparselab.replay.tokens import Tokens, diverging, random_tokens
+from sparselab.validation import check_choice, check_integer
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLD = "no_cache"
+
+Case = tuple[Schedule, int | None]
+
+
+def measure(
+    model: ReplayModel,
+    length: int = 2048,
+    policies: Sequence[str] = ("balanced",),
+    budgets: Sequence[int] = (4,),
+    depths: Sequence[int] | None = None,
+    repeats: int = 3,
+    distribution: OverlapDistribution | None = None,
+    align: int = 1,
+    chunk: int = CHUNK,
+    seed: int = 0,
+    policy_options: Mapping[str, Mapping[str, Any]] | None = None,
+    show_progress: bool = True,
+) -> pd.DataFrame:
+    """Time resumed and cold prefills; return one row a measurement.
+
+    Args:
+        model: from :func:`sparselab.replay.load_model`.
+        length: tokens of the captured prompt and of each request.
+        policies: names in :func:`sparselab.policies`; cold runs (``no_cache``) are always added.
+        budgets: checkpoints, for the policies that have a budget; the others run once.
+        depths: overlaps in ``0..length``; by default a quarter, half and three quarters.
+        repeats: how often each case is timed. The order of all runs is shuffled by ``seed``, so
+            that a change of the machine's speed hits no case alone; one run of each kind warms up.
+        distribution: what ``optimal`` plans on; uniform by default.
+        align: checkpoints stand on multiples of it.
+        chunk: tokens a call.
+        seed: of the tokens and of the order.
+        policy_options: options by policy, such as ``{"block": {"block_size": 256}}``.
+        show_progress: report on standard error.
+
+    Returns:
+        Columns ``policy``, ``budget``, ``depth``, ``repeat``, ``length``, ``resume_point``,
+        ``saved_tokens`` (= resume point), ``recomputed_tokens``, ``load_ms``, ``compute_ms``,
+        ``total_ms``, ``checkpoints``, ``checkpoint_bytes``, ``kv_bytes``, ``model``, ``weights``,
+        ``device``, ``dtype``, ``torch``, ``transformers``, ``seed``. Interrupting keeps the rows
+        that are finished; ``attrs["interrupted"]`` says so.
+    """
+    import pandas as pd
+
+    cases = make_cases(length, policies, budgets, distribution, align, policy_options or {})
+    trials = plan_trials(length, len(cases), depths, repeats, seed)
+    rows = []
+    interrupted = False
+    runs = measurements(model, length, cases, trials, chunk, seed)
+    try:
+        for row in progress(runs, "measure", total=len(trials), enabled=show_progress):
+            rows.append(row)
+    except KeyboardInterrupt:
+        interrupted = True
+    table = pd.DataFrame(rows)
+    table.attrs["interrupted"] = interrupted
+    return table
+
+
+def plan_trials(
+    length: int, cases: int, depths: Sequence[int] | None, repeats: int, seed: int
+) -> list[tuple[int, int, int]]:
+    """Return ``(case, depth, repeat)`` of every run, in an order shuffled by ``seed``."""
+    length = check_integer("length", length, minimum=2)
+    repeats = check_integer("repeats", repeats, minimum=1)
+    if depths is None:
+        depths = (length // 4, length // 2, 3 * length // 4)
+    checked = [check_integer("depth", depth, 0, length) for depth in depths]
+    trials = [(c, d, r) for r in range(repeats) for c in range(cases) for d in checked]
+    order = np.random.default_rng(seed).permutation(len(trials))
+    return [trials[i] for i in order]
+
+
+def measurements(
+    model: ReplayModel,
+    length: int,
+    cases: Sequence[Case],
+    trials: Sequence[tuple[int, int, int]],
+    chunk: int = CHUNK,
+    seed: int = 0,
+) -> Iterator[dict[str, Any]]:
+    """Yield one row a trial as it is finished: for a caller that may stop at any time."""
+    prompt = random_tokens(length, model.vocab_size, seed)
+    union = sorted({int(c) for schedule, _ in cases for c in schedule.positions})
+    whole = capture(model, prompt, union, chunk)
+    entries = [whole.keep(schedule.positions) for schedule, _ in cases]
+    for entry in (whole, whole.keep([])):
+        resume(model, entry, _request(model, prompt, length // 2, seed, 0))
+    for number, depth, repeat in trials:
+        schedule, budget = cases[number]
+        tokens = _request(model, prompt, depth, seed, repeat)
+        result = resume(model, entries[number], tokens)
+        yield {
+            "policy": schedule.policy,
+            "budget": budget,
+            "depth": depth,
+            "repeat": repeat,
+            "length": length,
+            **timings(result),
+            **sizes(entries[number], schedule.policy),
+            **setting(model, seed),
+        }
+
+
+def timings(result: ResumeResult) -> dict[str, Any]:
+    """Return the columns about one run."""
+    return {
+        "resume_point": result.resume_point,
+        "saved_tokens": result.resume_point,
+        "recomputed_tokens": result.recomputed_tokens,
+        "load_ms": result.load_ms,
+        "compute_ms": result.compute_ms,
+        "total_ms": result.total_ms,
+    }
+
+
+def sizes(entry: Entry, policy: str) -> dict[str, Any]:
+    """Return the columns about what an entry holds under a policy, measured from its tensors."""
+    return {
+        "checkpoints": len(entry.checkpoints),
+        "checkpoint_bytes": entry.checkpoint_bytes,
+        "kv_bytes": entry.bytes["kv"] if stores_kv(policy) else 0,
+    }
+
+
+def setting(model: ReplayModel, seed: int) -> dict[str, Any]:
+    """Return the columns about what a measurement ran on."""
+    return {
+        "model": model.name,
+        "weights": model.weights,
+        "device": device_name(model.device),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "seed": seed,
+    }
+
+
+def stores_kv(policy: str) -> bool:
+    """Whether a policy keeps attention KV at all."""
+    return known_policies()[policy].stores_kv
+
+
+def _request(model: ReplayModel, prompt: Tokens, depth: int, seed: int, repeat: int) -> Tokens:
+    return diverging(prompt, depth, prompt.size, model.vocab_size, _seed(seed, depth, repeat))
+
+
+def _seed(seed: int, depth: int, repeat: int) -> int:
+    """Return a seed for one request: another continuation in each repeat."""
+    return int(np.random.SeedSequence([seed, depth, repeat]).generate_state(1)[0])
+
+
+def make_cases(
+    length: int,
+    names: Sequence[str],
+    budgets: Sequence[int],
+    distribution: OverlapDistribution | None,
+    align: int,
+    options: Mapping[str, Mapping[str, Any]],
+) -> list[Case]:
+    """Return every policy's schedules with their budgets, the cold case first."""
+    known = known_policies()
+    for name in (*names, *options):
+        check_choice("policy", name, known)
+    if distribution is None:
+        distribution = OverlapDistribution.uniform(length)
+    cases: list[Case] = [(place(COLD, length), None)]
+    for name in names:
+        needs = known[name].needs
+        for budget in budgets if "budget" in needs else (None,):
+            if name != COLD:
+                needed = distribution if "distribution" in needs else None
+                given = options.get(name, {})
+                cases.append((place(name, length, budget, needed, align, **given), budget))
+    return cases

@@ -1,0 +1,82 @@
+"""What measurements say: medians, speedup over cold, and time saved against tokens saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sparselab.recompute import PrefillCostModel
+from sparselab.replay.measure import COLD
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CASE = ["policy", "budget", "depth"]
+
+
+def summarise(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the median of each case of a table by :func:`~sparselab.replay.measure`.
+
+    Beside the medians of the times: ``saved_ms`` and ``speedup`` over the median cold run, and
+    ``load_share``, the load time's share of the total.
+    """
+    _check_cold(table)
+    cold_ms = table.loc[table["policy"] == COLD, "total_ms"].median()
+    kept = ["resume_point", "saved_tokens", "recomputed_tokens", "length"]
+    kept += ["checkpoints", "checkpoint_bytes", "kv_bytes"]
+    groups = table.groupby(CASE, dropna=False, sort=False)
+    summary = groups[kept].first().join(groups[["load_ms", "compute_ms", "total_ms"]].median())
+    summary["saved_ms"] = cold_ms - summary["total_ms"]
+    summary["speedup"] = cold_ms / summary["total_ms"]
+    summary["load_share"] = summary["load_ms"] / summary["total_ms"]
+    return summary.reset_index().sort_values(CASE, ignore_index=True)
+
+
+@dataclass(frozen=True)
+class SavingsFit:
+    """The line ``saved_ms = intercept_ms + ms_per_token * saved_tokens`` through the medians.
+
+    Attributes:
+        ms_per_token: slope. intercept_ms: what resuming costs or saves apart from tokens.
+        r_squared: share of the variance that the line explains.
+        points: distinct numbers of saved tokens that it goes through.
+    """
+
+    ms_per_token: float
+    intercept_ms: float
+    r_squared: float
+    points: int
+
+
+def fit_savings(table: pd.DataFrame) -> SavingsFit:
+    """Fit time saved on tokens saved by least squares.
+
+    One point for each number of saved tokens: the median over all runs that saved as many.
+    Raises ``ValueError`` for fewer than three points.
+    """
+    _check_cold(table)
+    medians = table.groupby("saved_tokens")["total_ms"].median()
+    tokens = medians.index.to_numpy(dtype=float)
+    if tokens.size < 3:
+        raise ValueError(
+            f"a fit needs at least 3 different numbers of saved tokens, got {tokens.size}: "
+            "measure more depths or budgets."
+        )
+    saved = medians.loc[0] - medians.to_numpy()
+    slope, intercept = np.polyfit(tokens, saved, 1)
+    residual = saved - (intercept + slope * tokens)
+    r_squared = 1.0 - residual @ residual / ((saved - saved.mean()) @ (saved - saved.mean()))
+    return SavingsFit(float(slope), float(intercept), float(r_squared), tokens.size)
+
+
+def predict(table: pd.DataFrame, cost_model: PrefillCostModel) -> pd.DataFrame:
+    """Return the table with ``predicted_ms``: what the cost model gives for each row's suffix."""
+    predicted = cost_model.predict_ms(table["resume_point"].to_numpy(), table["length"].to_numpy())
+    return table.assign(predicted_ms=predicted)
+
+
+def _check_cold(table: pd.DataFrame) -> None:
+    if table.empty or not (table["policy"] == COLD).any():
+        raise ValueError(f"the table has no cold runs (policy {COLD!r}) to compare with.")
