@@ -23,7 +23,7 @@ from sparselab.replay.capture import capture, extend
 from sparselab.replay.capture_cost import measure_capture
 from sparselab.replay.entry import Entry
 from sparselab.replay.live_workload import measure_workload
-from sparselab.replay.measure import measure
+from sparselab.replay.measurement import measure
 from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
 from sparselab.replay.savings import SavingsFit, fit_savings, predict, summarise

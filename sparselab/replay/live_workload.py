@@ -17,7 +17,7 @@ from sparselab.placement import policies as known_policies
 from sparselab.progress import progress
 from sparselab.replay.capture import CHUNK, capture, extend
 from sparselab.replay.entry import Entry
-from sparselab.replay.measure import setting, sizes
+from sparselab.replay.measurement import setting, sizes
 from sparselab.replay.models import ReplayModel
 from sparselab.simulator import simulate
 from sparselab.validation import check_choice, check_integer

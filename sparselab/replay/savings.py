@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sparselab.recompute import PrefillCostModel
-from sparselab.replay.measure import COLD
+from sparselab.replay.measurement import COLD
 
 if TYPE_CHECKING:
     import pandas as pd
