@@ -1,0 +1,213 @@
+"""WorkloadExplorer: what each policy saves of real requests, for how much memory."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import ipywidgets as w
+import pandas as pd
+from plotly.graph_objects import FigureWidget
+from traitlets import Int, Unicode
+
+import sparselab as sl
+from sparselab.simulator import SimulationResult
+from sparselab.validation import check_choice
+from widgets import controls
+from widgets.figures import workload as figures
+from widgets.panel import Panel
+from widgets.workload_study import (
+    ENTRY_AWARE,
+    FAMILIES,
+    WorkloadStudy,
+    held_gib,
+    recomputed_share,
+    run_arguments,
+    run_names,
+    study_source,
+)
+
+MEMORY_AXES = ("checkpoints", "GiB")
+ALIGNMENTS = (1, 16, 32, 64, 128, 256, 512)
+
+
+class WorkloadExplorer(Panel):
+    """Replay a workload under every policy; look at the frontier, and into one run.
+
+    Attributes:
+        workload: a loader's name; its shipped sample or its synthetic requests are replayed.
+        path: a file of your own to replay instead.
+        seed: of the interleaving of groups.
+        capacity: entries that the cache retains, first in, first out.
+        align: checkpoints stand on multiples of it (tokens).
+        capture: what can be stored, see :func:`sparselab.simulate`.
+        model: whose bytes are counted.
+        memory: ``"checkpoints"`` or ``"GiB"`` on the axis.
+        run: whose entries are shown; a click on a point of the frontier chooses it.
+    """
+
+    title = "Workload explorer"
+
+    workload = Unicode("quality").tag(parameter=True)
+    path = Unicode("").tag(parameter=True)
+    seed = Int(42).tag(parameter=True)
+    capacity = Int(20).tag(parameter=True)
+    align = Int(64).tag(parameter=True)
+    capture = Unicode("resumed").tag(parameter=True)
+    model = Unicode("qwen3.5-0.8b").tag(parameter=True)
+    memory = Unicode("checkpoints").tag(parameter=True)
+    run = Unicode(f"{ENTRY_AWARE}, 2").tag(parameter=True)
+
+    def compute(
+        self, parameters: dict[str, Any]
+    ) -> tuple[WorkloadStudy, sl.HybridArchitecture, str, str, SimulationResult]:
+        """Return the study, the model, the axis, the run and its simulation."""
+        check_choice("memory", parameters["memory"], MEMORY_AXES)
+        check_choice("run", parameters["run"], run_names())
+        architecture = sl.HybridArchitecture.preset(parameters["model"])
+        source = tuple(
+            parameters[name]
+            for name in ("workload", "path", "seed", "capacity", "align", "capture")
+        )
+        return (
+            study_source(*source),
+            architecture,
+            parameters["memory"],
+            parameters["run"],
+            _simulated(source, parameters["run"]),
+        )
+
+    def draw(self, result: Any) -> dict[str, Any]:
+        """Return the frontier, the overlaps and the entries of the run."""
+        study, architecture, memory, run, simulation = result
+        return figures.workload_spec(study, architecture, memory, run, simulation)
+
+    def table(self, result: Any) -> pd.DataFrame:
+        """Return one row a run."""
+        study, architecture, *_ = result
+        return study.runs.assign(
+            recomputed_share=recomputed_share(study.runs),
+            model=architecture.name,
+            held_gib=held_gib(study.runs, architecture),
+        )
+
+    def code(self, parameters: dict[str, Any]) -> str:
+        """Return the calls that replay the run whose entries are shown."""
+        p = parameters
+        family, arguments = run_arguments(p["run"])
+        given = {"policy": family, **arguments}
+        if p["path"].strip():
+            path = p["path"].strip()
+            load = f"sl.workloads.load(sl.workloads.recognise({path!r}), path={path!r})"
+        else:
+            load = f"sl.workloads.load({p['workload']!r})"
+        shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        return (
+            "import sparselab as sl\n"
+            "from sparselab.estimators import DecayedHistogram, EntryAware\n"
+            f"workload = {load}.interleave({p['seed']})\n"
+            f"result = sl.simulate(workload, {shown}, capacity={p['capacity']}, "
+            f"align={p['align']}, capture={p['capture']!r}, architecture={p['model']!r})\n"
+            "result.summary"
+        )
+
+    def controls(self) -> list[w.Widget]:
+        """Return the controls: the requests, the cache, the picture."""
+        return [
+            controls.row(*self._workload_controls()),
+            controls.row(*self._cache_controls()),
+            controls.row(*self._picture_controls()),
+        ]
+
+    def connect(self, figure: FigureWidget) -> None:
+        """Let a click on a point of the frontier choose the run below."""
+        for trace in figure.data[: len(FAMILIES)]:
+            trace.on_click(self._clicked)
+
+    def _clicked(self, trace: Any, points: Any, _state: Any) -> None:
+        if points.point_inds:
+            self.run = str(trace.customdata[points.point_inds[0]][0])
+
+    def _workload_controls(self) -> list[w.Widget]:
+        return [
+            controls.choice(
+                self,
+                "workload",
+                "Workload",
+                "Whose shipped sample, or synthetic requests, are replayed.",
+                list(sl.workloads.loaders()),
+            ),
+            controls.text(
+                self,
+                "path",
+                "Your own file",
+                "A trace or data set to replay instead; Enter reads it, empty returns.",
+                "trace.jsonl",
+            ),
+            controls.integer(
+                self,
+                "seed",
+                "Seed",
+                "Of the order in which the groups' requests arrive.",
+                0,
+                1000,
+                continuous=False,
+            ),
+        ]
+
+    def _cache_controls(self) -> list[w.Widget]:
+        return [
+            controls.integer(
+                self,
+                "capacity",
+                "Capacity",
+                "Prompts that the cache retains; the oldest is evicted first.",
+                1,
+                1000,
+                unit="entries",
+                continuous=False,
+            ),
+            controls.steps(
+                self,
+                "align",
+                "Alignment",
+                "Checkpoints stand on multiples of it.",
+                ALIGNMENTS,
+                "tokens",
+                continuous=False,
+            ),
+            controls.choice(
+                self,
+                "capture",
+                "Capture",
+                "What can be stored: only states in what was just computed, or any (with the extra "
+                "prefill counted).",
+                [("in what is computed", "resumed"), ("anywhere", "full")],
+            ),
+        ]
+
+    def _picture_controls(self) -> list[w.Widget]:
+        return [
+            controls.choice(
+                self, "memory", "Memory axis", "What the frontier is drawn against.", MEMORY_AXES
+            ),
+            controls.choice(
+                self,
+                "model",
+                "Model",
+                "Whose bytes count on the GiB axis.",
+                sl.architecture.presets(),
+            ),
+            controls.choice(
+                self,
+                "run",
+                "Entries of",
+                "The run whose entries are shown below; a click on a point chooses it too.",
+                run_names(),
+            ),
+        ]
+
+
+@lru_cache(maxsize=16)
+def _simulated(source: tuple[Any, ...], run: str) -> SimulationResult:
+    return study_source(*source).simulate(run)
