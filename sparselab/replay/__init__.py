@@ -28,7 +28,7 @@ from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
 from sparselab.replay.savings import SavingsFit, fit_savings, predict, summarise
 from sparselab.replay.tokens import diverging, random_tokens
-from sparselab.replay.verify import VerifyReport, verify
+from sparselab.replay.verify import VerifyReport, verify, verify_depths
 
 __all__ = [
     "Calibration",
@@ -52,4 +52,5 @@ __all__ = [
     "resume",
     "summarise",
     "verify",
+    "verify_depths",
 ]

@@ -7,20 +7,23 @@ the state zeroed the result must differ clearly, which catches a check that cann
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 from transformers import DynamicCache
 
+from sparselab.placement import Schedule
 from sparselab.replay import state
+from sparselab.replay.capture import CHUNK, capture
 from sparselab.replay.entry import Entry
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
 from sparselab.replay.resume import continue_greedily, restore_at, resume
 from sparselab.replay.state import Tensors
-from sparselab.replay.tokens import Tokens, as_tokens
+from sparselab.replay.tokens import Tokens, as_tokens, diverging, random_tokens
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -171,6 +174,27 @@ def verify(model: ReplayModel, entry: Entry, tokens: Any) -> VerifyReport:
     ours = continue_greedily(model, resumed.logits, resumed.cache, tokens.size, CONTINUATION)
     theirs = continue_greedily(model, same_logits, same_cache, tokens.size, CONTINUATION)
     return VerifyReport(point, tokens.size, comparisons, bool((ours == theirs).all()), model.dtype)
+
+
+def verify_depths(
+    model: ReplayModel,
+    schedule: Schedule,
+    depths: Iterable[int],
+    chunk: int = CHUNK,
+    seed: int = 0,
+) -> dict[int, VerifyReport]:
+    """Capture a random prompt with a schedule's checkpoints and verify requests of equal length.
+
+    Returns a report for each overlap depth. Tokens depend on ``seed`` alone.
+    """
+    prompt = random_tokens(schedule.length, model.vocab_size, seed)
+    entry = capture(model, prompt, schedule, chunk)
+    return {
+        int(depth): verify(
+            model, entry, diverging(prompt, depth, prompt.size, model.vocab_size, seed + 1)
+        )
+        for depth in depths
+    }
 
 
 def _cold(
