@@ -1,0 +1,184 @@
+"""CheckpointLayout: a simulated cache, request by request, on the token axis of one entry."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import ipywidgets as w
+import numpy as np
+import pandas as pd
+from traitlets import Int, Unicode, link
+
+import sparselab as sl
+from sparselab.simulator import SimulationResult
+from sparselab.validation import check_choice, check_integer
+from sparselab.workloads import Workload
+from widgets import controls
+from widgets.figures.checkpoint_layout import RequestView, checkpoint_layout_spec
+from widgets.panel import Panel
+
+# Shipped samples and synthetic workloads: small, offline, and loaded in a moment.
+WORKLOADS = (
+    "synthetic_quality",
+    "synthetic",
+    "quality",
+    "system_prompts",
+    "append_only_chat",
+    "mooncake",
+)
+# A trace has its own order of arrival; the others come group after group and are mixed.
+IN_ORDER = ("mooncake",)
+LARGEST_BUDGET = 16
+PLAY_INTERVAL_MS = 700
+
+
+class CheckpointLayout(Panel):
+    """Watch requests meet the checkpoints that earlier requests left behind.
+
+    Attributes:
+        workload: one of the shipped samples or synthetic workloads.
+        policy: which places the checkpoints.
+        budget: checkpoints allowed in an entry, for policies that need a budget.
+        model: whose bytes are shown.
+        request: which request is shown, from 1; the last one if there are fewer.
+    """
+
+    title = "Checkpoint layout"
+
+    workload = Unicode(WORKLOADS[0]).tag(parameter=True)
+    policy = Unicode("balanced").tag(parameter=True)
+    budget = Int(4).tag(parameter=True)
+    model = Unicode("qwen3.5-0.8b").tag(parameter=True)
+    request = Int(100).tag(parameter=True)
+
+    def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
+        """Return the whole simulation and the view of the one request."""
+        check_integer("request", parameters["request"], minimum=1)
+        simulated = _simulate(*(parameters[k] for k in ("workload", "policy", "budget", "model")))
+        number = min(parameters["request"], len(simulated.requests))
+        return simulated, request_view(simulated, number, _words(simulated))
+
+    def draw(self, result: tuple[SimulationResult, RequestView]) -> dict[str, Any]:
+        """Return the picture of the request."""
+        return checkpoint_layout_spec(result[1])
+
+    def table(self, result: tuple[SimulationResult, RequestView]) -> pd.DataFrame:
+        """Return one row a request of the simulation."""
+        return result[0].requests
+
+    def code(self, parameters: dict[str, Any]) -> str:
+        """Return the simulation and the row that is shown."""
+        order = "" if parameters["workload"] in IN_ORDER else ".interleave(0)"
+        return "\n".join(
+            (
+                "import sparselab as sl",
+                f"workload = sl.workloads.load({parameters['workload']!r}){order}",
+                f"result = sl.simulate(workload, {parameters['policy']!r}, {parameters['budget']}, "
+                f"architecture={parameters['model']!r})",
+                f"print(result.requests.iloc[{parameters['request'] - 1}])",
+            )
+        )
+
+    def controls(self) -> list[w.Widget]:
+        """Return the controls: what is simulated, and which request is shown."""
+        shown = controls.integer(
+            self,
+            "request",
+            "Request",
+            "Which request of the simulation is shown; the arrow keys step through them.",
+            1,
+            len(_workload(self.workload)),
+        )
+        play = w.Play(
+            min=1,
+            max=shown.max,
+            interval=PLAY_INTERVAL_MS,
+            tooltip="Play the requests one after another.",
+        )
+        link((shown, "value"), (play, "value"))
+
+        def fit(_change: Any) -> None:
+            shown.max = play.max = len(_workload(self.workload))
+
+        self.observe(fit, "workload")
+        return [
+            controls.row(
+                controls.choice(
+                    self,
+                    "workload",
+                    "Workload",
+                    "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
+                    WORKLOADS,
+                ),
+                controls.choice(
+                    self,
+                    "policy",
+                    "Policy",
+                    "Where the checkpoints of a new entry go.",
+                    list(sl.policies()),
+                ),
+                controls.integer(
+                    self,
+                    "budget",
+                    "Budget M",
+                    "Checkpoints allowed in an entry.",
+                    0,
+                    LARGEST_BUDGET,
+                    unit="checkpoints",
+                ),
+                controls.choice(
+                    self,
+                    "model",
+                    "Model",
+                    "Whose bytes of KV and checkpoints are drawn.",
+                    sl.architecture.presets(),
+                ),
+            ),
+            controls.row(shown, play),
+        ]
+
+
+def request_view(simulated: SimulationResult, number: int, words: str) -> RequestView:
+    """Return what is to be drawn of request ``number``, counted from 1."""
+    frame = simulated.requests
+    row = frame.iloc[number - 1]
+    entry = None if row["matched"] < 0 else frame.iloc[int(row["matched"])]
+    name = simulated.parameters["architecture"]
+    return RequestView(
+        number=number,
+        matched=None if entry is None else int(row["matched"]) + 1,
+        entry_length=0 if entry is None else int(entry["length"]),
+        entry_positions=np.zeros(0, np.int64) if entry is None else entry["positions"],
+        entry_keeps_kv=entry is not None and bool(entry["kv_bytes"]),
+        length=int(row["length"]),
+        overlap=int(row["overlap"]),
+        resume_point=int(row["resume_point"]),
+        stored=row["positions"],
+        overlap_shares=(frame["overlap"] / frame["length"]).to_numpy(),
+        saved_shares=(frame["resume_point"] / frame["length"]).to_numpy(),
+        architecture=sl.HybridArchitecture.preset(name),
+        words=words,
+    )
+
+
+def _words(simulated: SimulationResult) -> str:
+    known, total = simulated.parameters, simulated.summary
+    budget = "" if known["budget"] is None else f", at most {known['budget']} checkpoints"
+    return (
+        f"{known['workload']}, policy {known['policy']}{budget}; "
+        f"{total['saved_share']:.1%} of all prompt tokens skipped, "
+        f"{total['overlap_share']:.1%} overlap"
+    )
+
+
+@lru_cache(maxsize=len(WORKLOADS))
+def _workload(name: str) -> Workload:
+    check_choice("workload", name, WORKLOADS)
+    loaded = sl.workloads.load(name)
+    return loaded if name in IN_ORDER else loaded.interleave(0)
+
+
+@lru_cache(maxsize=16)
+def _simulate(workload: str, policy: str, budget: int, model: str) -> SimulationResult:
+    return sl.simulate(_workload(workload), policy, budget, architecture=model)
