@@ -6,10 +6,12 @@ they fail instead.
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,8 @@ from jupyter_lab import (
     write_notebook,
 )
 from playwright.sync_api import Browser, sync_playwright
+
+_numbers = itertools.count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,11 +67,41 @@ def open_notebook(
 
     In the end it is asserted that nothing was requested from outside this machine.
     """
+    yield from _notebooks(lab, browser, request.node.name)
+
+
+@pytest.fixture(scope="module")
+def open_shared_notebook(
+    lab: Server, browser: Browser, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Notebook]]:
+    """The same for a notebook that all tests of a file use, one after the other."""
+    yield from _notebooks(lab, browser, request.node.name)
+
+
+@pytest.fixture
+def open_panel(open_notebook: Callable[..., Notebook]) -> Callable[[str], PanelPage]:
+    """Open a panel, given the Python that makes it, and wait until it is drawn."""
+    return partial(_panel, open_notebook)
+
+
+@pytest.fixture(scope="module")
+def open_shared_panel(open_shared_notebook: Callable[..., Notebook]) -> Callable[[str], PanelPage]:
+    """The same for a panel that all tests of a file use, one after the other."""
+    return partial(_panel, open_shared_notebook)
+
+
+def _panel(open_notebook: Callable[..., Notebook], code: str) -> PanelPage:
+    panel = PanelPage(open_notebook(code))
+    panel.wait_until_drawn()
+    return panel
+
+
+def _notebooks(lab: Server, browser: Browser, test: str) -> Iterator[Callable[..., Notebook]]:
     opened: list[Notebook] = []
 
     def start(*cells: str, file: Path | None = None) -> Notebook:
         # A path of its own for each: a path that was open before would get its kernel.
-        name = re.sub(r"\W+", "_", request.node.name)[:60] + f"_{len(opened)}.ipynb"
+        name = f"{re.sub(r'[^a-zA-Z]+', '-', test)[:40]}-{next(_numbers)}.ipynb"
         if file is not None:
             shutil.copy(file, lab.root / name)
         else:
@@ -83,15 +117,3 @@ def open_notebook(
     for notebook in opened:
         notebook.close()
     assert outside == []
-
-
-@pytest.fixture
-def open_panel(open_notebook: Callable[..., Notebook]) -> Callable[[str], PanelPage]:
-    """Open a panel, given the Python that makes it, and wait until it is drawn."""
-
-    def start(code: str) -> PanelPage:
-        panel = PanelPage(open_notebook(code))
-        panel.wait_until_drawn()
-        return panel
-
-    return start

@@ -23,7 +23,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SCREENSHOTS = REPOSITORY / "screenshots"
 LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:", "about:")
 WIDTH, HEIGHT = 1366, 900
-PATIENCE_MS = 90_000
+PATIENCE_MS = 45_000
 
 # The toast that asks about news can be switched off only by a settings file.
 NEWS_SETTINGS = {
@@ -114,10 +114,11 @@ class Server:
             body = answer.read()
         return json.loads(body) if body else None
 
-    def stop_kernels(self) -> None:
-        """End every session, so that the next notebook starts afresh."""
+    def stop_kernel(self, notebook: str) -> None:
+        """End the session of a notebook."""
         for session in self.api("sessions"):
-            self.api(f"sessions/{session['id']}", method="DELETE")
+            if session["path"] == notebook:
+                self.api(f"sessions/{session['id']}", method="DELETE")
 
     def _wait(self) -> None:
         deadline = time.monotonic() + 90
@@ -215,6 +216,15 @@ class Notebook:
         self.command("notebook:run-all-cells")
         self._wait_for_kernel()
 
+    def run_cell(self, index: int) -> None:
+        """Run one cell, counted from 0, and wait until it is done."""
+        self.page.evaluate(
+            "index => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = index; }",
+            index,
+        )
+        self.command("notebook:run-cell")
+        self._wait_for_kernel()
+
     def save_and_reload(self) -> None:
         """Save, load the page anew and wait for the same kernel."""
         self.command("docmanager:save")
@@ -237,7 +247,7 @@ class Notebook:
     def close(self) -> None:
         """Close the page and end the kernel."""
         self.page.close()
-        self.server.stop_kernels()
+        self.server.stop_kernel(self.name)
 
     def _wait_for_kernel(self) -> None:
         self.page.wait_for_function(
@@ -267,6 +277,13 @@ class PanelPage:
             "root => [...root.querySelectorAll('.js-plotly-plot .main-svg')]"
             ".map(svg => [...svg.children].filter(c => !c.classList.contains('hoverlayer'))"
             ".map(c => c.outerHTML).join('')).join('')"
+        )
+
+    def shown_numbers(self) -> list[str]:
+        """Return every text in the figure, row by row: labels, ticks and the table's cells."""
+        return self.root.evaluate(
+            "root => [...root.querySelectorAll('.js-plotly-plot .main-svg text')]"
+            ".filter(text => !text.closest('.hoverlayer')).map(text => text.textContent)"
         )
 
     def wait_until_changed(self, before: str, timeout_ms: int = 20_000) -> None:
