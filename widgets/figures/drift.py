@@ -119,7 +119,7 @@ def _time_traces(study: DriftStudy) -> list[Trace]:
         {
             "type": "scattergl" if study.overlaps.size > 5_000 else "scatter",
             "mode": "markers",
-            "name": "overlap of a request",
+            "name": "overlap",
             "x": requests[shown],
             "y": study.overlaps[shown],
             "marker": {"size": 4, "color": theme.GREY, "opacity": 0.45},
@@ -128,7 +128,7 @@ def _time_traces(study: DriftStudy) -> list[Trace]:
         {
             "type": "scatter",
             "mode": "lines",
-            "name": "checkpoints (decayed)",
+            "name": "checkpoint, decayed",
             "x": x,
             "y": y,
             "line": {"color": theme.BLUE, "width": 2, "shape": "hv"},
@@ -146,8 +146,8 @@ def _regret_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
     decayed = study.regret[study.regret["rule"] == "decayed"]
     return [
         *traces,
-        _line(decayed, "theorem_3", block, "Theorem 3, measured distance", THEOREM_3, xaxis, yaxis),
-        _line(decayed, "theorem_4", block, "Theorem 4, known drift", THEOREM_4, xaxis, yaxis),
+        _line(decayed, "theorem_3", block, "Theorem 3", THEOREM_3, xaxis, yaxis),
+        _line(decayed, "theorem_4", block, "Theorem 4", THEOREM_4, xaxis, yaxis),
     ]
 
 
@@ -175,10 +175,10 @@ def _gamma_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
     table, full = study.gammas, 2 * study.drift.length
     memory = 1 / (1 - table["gamma"].to_numpy())
     parts = [
-        ("regret of decayed", table["regret"].clip(lower=FLOOR), RULE_STYLES["decayed"]),
-        ("Theorem 4", table["theorem_4"], THEOREM_4),
-        ("its bias: the plan lags", full * table["bias"], _part("dot", "triangle-up")),
-        ("its variance: few samples", full * table["variance"], _part("dash", "triangle-down")),
+        ("decayed, by γ", table["regret"].clip(lower=FLOOR), RULE_STYLES["decayed"]),
+        ("Theorem 4, by γ", table["theorem_4"], THEOREM_4),
+        ("bias", full * table["bias"], _part("dot", "triangle-up")),
+        ("variance", full * table["variance"], _part("dash", "triangle-down")),
     ]
     return [
         {
@@ -192,7 +192,7 @@ def _gamma_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
             "marker": {"symbol": style.marker, "size": 8, "color": style.colour},
             "xaxis": xaxis,
             "yaxis": yaxis,
-            "showlegend": name.startswith("its"),
+            "showlegend": not name.endswith("by γ"),
             "hovertemplate": f"{name}, γ = %{{customdata}}: %{{y:,.1f}} tokens<extra></extra>",
         }
         for name, values, style in parts
