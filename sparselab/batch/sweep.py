@@ -10,7 +10,7 @@ A sweep is a YAML file::
         parameters: {length: 8192}                 # the same for all
         matrix:                                    # every combination
           budget: [2, 4, 8]
-          overlap: [quality, mooncake_conversation]
+          source: [quality, mooncake_conversation]
       - notebook: 02_drift.ipynb
         sets:                                      # or one by one
           - {gamma: 0.9}

@@ -9,7 +9,7 @@ from pathlib import Path
 SUMMARY = "run a notebook with parameters; keep the notebook, a page and its results"
 
 EPILOG = """example:
-  sparselab run notebooks/01_checkpoint_placement.ipynb -p budget 8 -p overlap quality
+  sparselab run notebooks/01_checkpoint_placement.ipynb -p budget 8 -p source mooncake_conversation
 """
 
 
