@@ -279,6 +279,13 @@ class PanelPage:
             ".map(c => c.outerHTML).join('')).join('')"
         )
 
+    def drawn_data(self) -> list[list[object]]:
+        """Return what plotly has drawn: name, x and y of each trace."""
+        return self.root.locator(".js-plotly-plot").evaluate(
+            "figure => figure.data.map(trace => [trace.name ?? '', [...(trace.x ?? [])],"
+            " [...(trace.y ?? [])]])"
+        )
+
     def shown_numbers(self) -> list[str]:
         """Return every text in the figure, row by row: labels, ticks and the table's cells."""
         return self.root.evaluate(

@@ -87,11 +87,11 @@ def test_it_answers_keyboard_and_pointer_in_light_and_dark_and_survives_a_reload
     panel.screenshot(f"{case.name}-dark")
 
     panel.settle()
-    drawn, value = panel.shown_numbers(), panel.value(case.slider)
+    drawn, value = panel.drawn_data(), panel.value(case.slider)
     panel.notebook.save_and_reload()
     panel.wait_until_drawn()
     assert panel.value(case.slider) == value
-    assert panel.shown_numbers() == drawn
+    assert panel.drawn_data() == drawn
     picture = panel.picture()
     panel.press(case.slider, "ArrowLeft")
     panel.wait_until_changed(picture)
@@ -104,10 +104,10 @@ def test_it_says_what_is_wrong_keeps_the_picture_and_recovers(
     panel = PanelPage(notebook)
     panel.wait_until_drawn()
     panel.wait_for_no_error()
-    drawn = panel.shown_numbers()
+    drawn = panel.drawn_data()
     notebook.run_cell(1)
     panel.wait_for_error(case.sentence)
-    assert panel.shown_numbers() == drawn
+    assert panel.drawn_data() == drawn
     panel.screenshot(f"{case.name}-error")
     notebook.run_cell(2)
     panel.wait_for_no_error()
