@@ -1,6 +1,7 @@
 """DriftExplorer without a browser: its study, its picture, its code, and what it refuses."""
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
@@ -111,3 +112,19 @@ class TestPanel:
         assert "gamma" in panel.error
         panel.gamma = 0.9
         assert panel.error == ""
+
+
+def test_sampling_figure_draws_regret_and_both_bounds():
+    table = pd.DataFrame(
+        {
+            "distribution": ["few", "few", "many"],
+            "samples": [4, 16, 4],
+            "regret": [10.0, 0.0, 5.0],
+            "tv_bound": [90.0, 45.0, 90.0],
+            "ks_bound": [80.0, 40.0, 80.0],
+        }
+    )
+    figure = figures.sampling_figure(table)
+    assert len(figure.data) == 2 * 3
+    assert list(figure.data[0].y) == [10.0, figures.FLOOR]
+    assert list(figure.data[0].customdata) == [10.0, 0.0]

@@ -45,7 +45,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
             "autosize": True,
             "height": 640,
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            "margin": {"l": 70, "r": 12, "t": 104, "b": 48},
+            "margin": {"l": 76, "r": 12, "t": 104, "b": 48},
             "title": {
                 "text": f"Synthetic overlaps drifting by TV {study.drift.step:.2g} a request; "
                 f"{study.budget} checkpoints, N = {study.drift.length:,} tokens",
@@ -58,7 +58,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
                 "domain": [0.6, 1],
                 "range": [0, study.drift.length],
             },
-            "yaxis2": _cost_axis("regret (tokens, log scale)", [0, 0.53], "x"),
+            "yaxis2": _cost_axis("regret (tokens, log, from 1)", [0, 0.53], "x"),
             "xaxis2": {
                 "title": {"text": "memory 1 / (1 − γ) (requests, log scale)"},
                 "type": "log",
@@ -66,7 +66,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
                 "domain": [0.69, 1],
                 "anchor": "y3",
             },
-            "yaxis3": _cost_axis("mean regret in the second half (tokens)", [0, 1], "x2"),
+            "yaxis3": _cost_axis("mean regret, second half (tokens, log)", [0, 1], "x2"),
             "shapes": [_present_gamma(study)],
         },
     }
@@ -76,8 +76,10 @@ def regret_figure(study: DriftStudy) -> go.Figure:
     """Return only regret and bounds over time."""
     figure = go.Figure(_regret_traces(study, "x", "y"))
     figure.update_xaxes(title_text="request")
-    figure.update_yaxes(_cost_axis("regret (tokens, log scale)", [0, 1], "x"))
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.update_yaxes(_cost_axis("regret (tokens, log, from 1)", [0, 1], "x"))
+    figure.update_layout(
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"l": 84}
+    )
     return theme.apply(figure, height=420)
 
 
@@ -85,8 +87,52 @@ def gamma_figure(study: DriftStudy) -> go.Figure:
     """Return only regret and Theorem 4 against the memory of the decayed histogram."""
     figure = go.Figure([{**trace, "showlegend": True} for trace in _gamma_traces(study, "x", "y")])
     figure.update_xaxes(title_text="memory 1 / (1 − γ) (requests, log scale)", type="log", dtick=1)
-    figure.update_yaxes(_cost_axis("mean regret in the second half (tokens)", [0, 1], "x"))
-    figure.update_layout(legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"})
+    figure.update_yaxes(_cost_axis("mean regret, second half (tokens, log)", [0, 1], "x"))
+    figure.update_layout(
+        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"l": 84}
+    )
+    return theme.apply(figure, height=420)
+
+
+def sampling_figure(table: pd.DataFrame) -> go.Figure:
+    """Return the regret of plans made on samples beside its two bounds, one plot a distribution.
+
+    ``table`` has one row a distribution and number of samples: ``distribution``, ``samples``,
+    ``regret`` (mean, tokens), ``tv_bound`` and ``ks_bound`` (tokens, in expectation).
+    """
+    from plotly.subplots import make_subplots
+
+    names = table["distribution"].unique().tolist()
+    figure = make_subplots(rows=1, cols=len(names), subplot_titles=names, shared_yaxes=True)
+    lines = [
+        ("regret, measured", "regret", RULE_STYLES["decayed"]),
+        ("bound through TV", "tv_bound", THEOREM_4),
+        ("bound through KS", "ks_bound", THEOREM_3),
+    ]
+    for column, name in enumerate(names, start=1):
+        rows = table[table["distribution"] == name]
+        for label, quantity, style in lines:
+            figure.add_trace(
+                go.Scatter(
+                    x=rows["samples"],
+                    y=rows[quantity].clip(lower=FLOOR),
+                    customdata=rows[quantity],
+                    name=label,
+                    showlegend=column == 1,
+                    mode="lines+markers",
+                    line=style.line(),
+                    marker={"symbol": style.marker, "size": 7, "color": style.colour},
+                    hovertemplate=f"{label}, %{{x:,}} samples: %{{customdata:,.1f}} tokens"
+                    "<extra></extra>",
+                ),
+                row=1,
+                col=column,
+            )
+    figure.update_xaxes(title_text="samples (log scale)", type="log", dtick=1)
+    figure.update_yaxes(type="log", dtick=1, exponentformat="none", separatethousands=True)
+    figure.update_yaxes(title_text="tokens a request (log, from 1)", col=1)
+    figure.update_layout(legend={"orientation": "h", "y": -0.2}, margin={"l": 84, "t": 56})
+    figure.update_annotations(font_size=12, font_color=theme.TEXT)
     return theme.apply(figure, height=420)
 
 
