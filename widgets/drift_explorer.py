@@ -9,12 +9,9 @@ import pandas as pd
 from traitlets import Float, Int
 
 from widgets import controls
-from widgets.drift_study import GAMMAS, DriftStudy, study_drift
+from widgets.drift_study import DriftStudy, study_drift
 from widgets.figures import drift
 from widgets.panel import Panel
-
-SWINGS = (50, 100, 200, 300, 500, 750, 1000, 2000, 5000)
-GAMMA_STEPS = tuple(sorted({*GAMMAS, 0.7, 0.85, 0.93, 0.96, 0.97, 0.98, 0.985, 0.993}))
 
 
 class DriftExplorer(Panel):
@@ -79,14 +76,16 @@ class DriftExplorer(Panel):
 
     def _drift_controls(self) -> list[w.Widget]:
         return [
-            controls.steps(
+            controls.integer(
                 self,
                 "swing",
                 "Swing",
                 "Requests in which the shallow population gives way to the deep one: fewer is "
                 "faster drift.",
-                SWINGS,
-                "requests",
+                10,
+                5000,
+                step=10,
+                unit="requests",
                 continuous=False,
             ),
             controls.integer(
@@ -113,14 +112,17 @@ class DriftExplorer(Panel):
 
     def _planner_controls(self) -> list[w.Widget]:
         return [
-            controls.steps(
+            controls.number(
                 self,
                 "gamma",
                 "Decay γ",
                 "What the decayed histogram keeps of each weight at every request; 1 / (1 - γ) is "
                 "its memory.",
-                GAMMA_STEPS,
+                0.5,
+                0.999,
+                0.001,
                 continuous=False,
+                readout_format=".3f",
             ),
             controls.integer(
                 self,

@@ -107,11 +107,21 @@ class TestPanel:
     def test_what_is_refused_stands_in_the_error_line(self):
         panel = DriftExplorer(**SMALL)
         assert panel.view is not None
-        with pytest.raises(ValueError, match="gamma must be at most 1"):
-            panel.gamma = 1.5
-        assert "gamma" in panel.error
-        panel.gamma = 0.9
+        with pytest.raises(ValueError, match="requests must be at least 1, got 0"):
+            panel.requests = 0
+        assert panel.error == "requests must be at least 1, got 0."
+        panel.requests = 150
         assert panel.error == ""
+
+    def test_a_decay_outside_its_range_is_refused(self):
+        with pytest.raises(ValueError, match="gamma must be at most 1, got 1.5"):
+            DriftExplorer(gamma=1.5, **SMALL).static()
+
+    @pytest.mark.parametrize("settings", [{"gamma": 0.943}, {"swing": 630}])
+    def test_any_value_in_range_has_a_control(self, settings):
+        panel = DriftExplorer(**{**SMALL, **settings})
+        assert panel.view is not None
+        assert {name: getattr(panel, name) for name in settings} == settings
 
 
 def test_sampling_figure_draws_regret_and_both_bounds():
