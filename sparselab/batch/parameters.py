@@ -74,7 +74,9 @@ def read_parameters(notebook: NotebookNode) -> dict[str, Parameter]:
     comments = _comments(source)
     parameters = {}
     for statement in statements:
-        parameter = _parameter(statement, comments.get(statement.end_lineno or 0, ""))
+        # A formatter may have put a long line in parentheses, the comment within.
+        lines = range(statement.lineno, (statement.end_lineno or statement.lineno) + 1)
+        parameter = _parameter(statement, " ".join(comments[n] for n in lines if n in comments))
         if parameter.name in parameters:
             raise ValueError(f"the parameters cell sets {parameter.name!r} twice.")
         parameters[parameter.name] = parameter

@@ -40,6 +40,11 @@ def test_reads_name_type_default_and_help_in_order(known: dict[str, Parameter]) 
     assert known["seed"].type_name == "int | None"
 
 
+def test_a_value_in_parentheses_keeps_its_help() -> None:
+    found = read_parameters(notebook('overlap: str = (\n    "quality"  # table or file\n)'))
+    assert found["overlap"] == Parameter("overlap", "str", False, "quality", "table or file")
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

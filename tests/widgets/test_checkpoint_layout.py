@@ -1,0 +1,144 @@
+"""CheckpointLayout: each request is shown as the simulation has it, and every control works."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import Any
+
+import ipywidgets
+import numpy as np
+import pytest
+
+import sparselab as sl
+from widgets import CheckpointLayout
+from widgets.checkpoint_layout import WORKLOADS
+from widgets.figures.checkpoint_layout import BAR_HEIGHT
+
+
+def traces(panel: CheckpointLayout) -> dict[str, Any]:
+    """The traces by the beginning of their name."""
+    return {
+        trace.get("name", "").split(":")[0]: trace for trace in panel.draw(panel.result)["data"]
+    }
+
+
+def area(trace: dict[str, Any]) -> float:
+    """The area of the first rectangle of a filled trace (shoelace formula)."""
+    x, y = np.array(trace["x"][:4], float), np.array(trace["y"][:4], float)
+    return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2
+
+
+@pytest.mark.parametrize("policy", ["balanced", "optimal", "block", "branch", "last", "kv_only"])
+def test_skipped_replayed_and_new_tokens_are_the_simulations(policy: str) -> None:
+    panel = CheckpointLayout(workload="system_prompts", policy=policy, budget=2, request=77)
+    workload = sl.workloads.load("system_prompts").interleave(0)
+    row = sl.simulate(workload, policy, 2, architecture=panel.model).requests.iloc[76]
+    shown = traces(panel)
+    assert shown["skipped"]["x"] == [row["resume_point"]]
+    assert shown["replayed"]["x"] == [row["checkpoint_miss"]]
+    assert shown["new tokens"]["x"] == [row["length"] - row["overlap"]]
+    assert (
+        sum(shown[name]["x"][0] for name in ("skipped", "replayed", "new tokens")) == row["length"]
+    )
+
+
+def test_areas_are_bytes_to_one_scale() -> None:
+    panel = CheckpointLayout()
+    view = panel.result[1]
+    shown = traces(panel)
+    kv_bytes = view.entry_length * view.architecture.kv_bytes_per_token
+    per_area = kv_bytes / area(shown["attention KV"])
+    assert area(shown["checkpoint"]) * per_area == pytest.approx(view.architecture.checkpoint_bytes)
+    assert max(shown["checkpoint"]["y"][:4]) <= BAR_HEIGHT + 1e-9
+
+
+def test_a_request_resumes_at_a_checkpoint_of_the_entry_it_matched() -> None:
+    panel = CheckpointLayout(policy="balanced")
+    for request in range(90, 110):
+        panel.request = request
+        view = panel.result[1]
+        assert view.resume_point in {0, *view.entry_positions.tolist()}
+        assert view.resume_point <= view.overlap <= min(view.length, view.entry_length)
+
+
+def test_a_policy_that_keeps_nothing_draws_no_bytes() -> None:
+    panel = CheckpointLayout(policy="no_cache")
+    shown = traces(panel)
+    assert set(shown["attention KV"]["x"]) == {0}
+    assert shown["checkpoint"]["x"] == []
+    assert shown["skipped"]["x"] == [0]
+
+
+def test_the_first_request_matches_nothing_and_says_so() -> None:
+    spec = CheckpointLayout(request=1).static()
+    assert "shares no prefix with a retained entry" in spec.layout.title.text
+    assert [note.text for note in spec.layout.annotations] == ["no retained entry matches"]
+
+
+def test_the_title_says_that_it_is_simulated() -> None:
+    for workload in WORKLOADS:
+        assert (
+            CheckpointLayout(workload=workload).static().layout.title.text.startswith("Simulated")
+        )
+    assert "synthetic" in CheckpointLayout(workload="synthetic_quality").static().layout.title.text
+
+
+def test_a_shorter_workload_shows_its_last_request() -> None:
+    panel = CheckpointLayout(request=300)
+    panel.workload = "quality"
+    assert panel.result[1].number == 28
+
+
+def test_play_and_the_slider_move_together_and_know_how_many_requests_there_are() -> None:
+    panel = CheckpointLayout(request=3)
+    widgets = [w for row in panel.controls() for w in row.children]
+    play = next(w for w in widgets if isinstance(w, ipywidgets.Play))
+    slider = next(w for w in widgets if w.description == "Request")
+    assert slider.max == play.max == 360
+    play.value = 4
+    assert panel.request == slider.value == 4
+    panel.workload = "quality"
+    assert slider.max == play.max == 28
+
+
+def test_the_figure_is_changed_in_place_from_request_to_request() -> None:
+    panel = CheckpointLayout(workload="quality", request=5)
+    assert panel.view
+    before = panel.figure.data
+    panel.request = 6
+    assert all(a is b for a, b in zip(before, panel.figure.data, strict=True))
+    assert panel.error == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"policy": "optimel"}, "did you mean 'optimal'"),
+        ({"workload": "qualty"}, "did you mean 'quality'"),
+        ({"model": "qwen"}, "unknown preset 'qwen'"),
+        ({"budget": -1}, "budget must be at least 0"),
+        ({"request": 0}, "request must be at least 1"),
+    ],
+)
+def test_bad_settings_are_named(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        CheckpointLayout(**change).static()
+
+
+def test_the_code_prints_the_row_shown() -> None:
+    panel = CheckpointLayout(workload="quality", policy="balanced", budget=2, request=20)
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(panel.code(panel.parameters()), {})
+    view = panel.result[1]
+    row = dict(line.split(None, 1) for line in printed.getvalue().splitlines() if " " in line)
+    assert int(row["resume_point"]) == view.resume_point
+    assert int(row["overlap"]) == view.overlap
+
+
+def test_the_table_has_a_row_for_each_request() -> None:
+    panel = CheckpointLayout(workload="quality")
+    table = panel.table(panel.result)
+    assert len(table) == 28
+    assert {"overlap", "resume_point", "checkpoint_miss", "checkpoint_bytes"} <= set(table)
