@@ -1,21 +1,30 @@
 """Reading and writing files so that nothing half-done is left or silently taken.
 
 Everything the lab saves goes through :func:`atomic_path`: the file appears whole or not at all.
-Everything it reads line by line goes through :func:`read_json_lines` or :func:`open_text`, which
-name the file and the line that is wrong.
+Everything it reads goes through :func:`read_json_lines`, :func:`read_csv` or :func:`open_text`,
+which name the file and the line that is wrong.
 """
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
 import json
 import os
 import tempfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
+
+
+def as_path(name: str, value: Any) -> Path:
+    """Return ``value`` as a path; ``TypeError`` where it is neither text nor a path."""
+    if not isinstance(value, (str, Path)):
+        raise TypeError(f"{name} must be the path of a file or folder, got {value!r}.")
+    return Path(value)
 
 
 @contextmanager
@@ -23,10 +32,15 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; on success it replaces ``target`` in one step.
 
     If the body raises, ``target`` keeps what it had and the temporary file is removed. Missing
-    parent folders are made.
+    parent folders are made. Raises ``ValueError`` where ``target`` is a folder, or lies in a file.
     """
     target = Path(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder, not a file to write.")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise ValueError(f"{target} cannot be written: a part of its path is a file.") from None
     # The suffix stays last, since writers such as pandas choose a format by it.
     handle, name = tempfile.mkstemp(
         dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-2:])
@@ -82,10 +96,20 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
             yield stream
     except EOFError:
         raise ValueError(f"{path} is a truncated gzip file.") from None
-    except gzip.BadGzipFile as error:
+    except (gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is not a readable gzip file ({error}).") from None
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error.reason}).") from None
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Return the value of a JSON text; ``where`` begins the message of the ``ValueError``."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError(f"{where}: not valid JSON (nested too deeply).") from None
+    except ValueError as error:
+        raise ValueError(f"{where}: not valid JSON ({error}).") from None
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -100,10 +124,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             found = True
-            try:
-                value = json.loads(line)
-            except ValueError as error:
-                raise ValueError(f"{path}, line {number}: not valid JSON ({error}).") from None
+            value = parse_json(line, f"{path}, line {number}")
             if not isinstance(value, dict):
                 raise ValueError(
                     f"{path}, line {number}: a JSON object is expected, got {type(value).__name__}."
@@ -111,3 +132,18 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             yield number, value
     if not found:
         raise ValueError(f"{path} is empty: at least one line is expected.")
+
+
+def read_csv(path: str | Path) -> Iterator[tuple[int, list[str]]]:
+    """Yield ``(line number, fields)`` for each row of a CSV that is not blank, the header first.
+
+    Raises ``ValueError`` naming the file and line where a row cannot be read.
+    """
+    with open_text(path) as stream:
+        rows = csv.reader(stream)
+        try:
+            for row in rows:
+                if row:
+                    yield rows.line_num, row
+        except csv.Error as error:
+            raise ValueError(f"{path}, line {rows.line_num}: not a CSV row ({error}).") from None

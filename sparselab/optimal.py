@@ -18,16 +18,22 @@ Time is ``O(K * M)`` and memory ``4 * K * M`` bytes for ``K`` groups, however lo
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparselab.overlap import LARGEST_EXACT_INTEGER, OverlapDistribution
+from sparselab.overlap import OverlapDistribution
 from sparselab.placement import Schedule
 from sparselab.recompute import PrefillCost, prefill_cost_values
-from sparselab.validation import check_integer
+from sparselab.validation import (
+    LARGEST_EXACT_INTEGER,
+    check_instance,
+    check_integer,
+    check_token_count,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -46,26 +52,24 @@ class Frontier:
         align: the grid on which checkpoints stand, in tokens.
         costs: ``costs[m] = sum_t w_t r(t; C*_m)`` in the weights' own unit times the prefill
             cost's; read-only, shape ``(M + 1,)``; convex and non-increasing. ``int64`` where
-            :attr:`exact`, else ``float64``.
+            :attr:`exact`, else ``float64`` (``inf`` beyond the largest double).
+        expected: ``E[r]`` for each budget, ``costs`` over the total weight; read-only, shape
+            ``(M + 1,)``.
         exact: whether the costs are exact integers: integer weights and costs with
-            ``total weight * G(N) < 2**53``. Elsewhere they are rounded as doubles are.
+            ``total weight * G(N) < 2**53``. Elsewhere they are rounded as doubles are: each is the
+            cost of its schedule to about 1e-15 of itself, and above the least possible cost by at
+            most about 1e-15 of ``costs[0]``.
     """
 
     distribution: OverlapDistribution
     max_budget: int
     align: int
     costs: NDArray[Any]
+    expected: NDArray[np.float64]
     exact: bool
     _candidates: NDArray[np.int64]
     _choices: NDArray[np.int32]
-
-    @property
-    def expected(self) -> NDArray[np.float64]:
-        """``E[r]`` for each budget: :attr:`costs` over the total weight, shape ``(M + 1,)``."""
-        weights = self.distribution.weights
-        # Float weights may be so large that their sum is not finite: scale both alike.
-        scale = weights.max().item() if weights.dtype.kind == "f" else 1
-        return (self.costs / scale) / (weights / scale).sum()
+    _checkpoints: NDArray[np.int64]  # the fewest that reach the cost of each budget
 
     @property
     def gains(self) -> NDArray[Any]:
@@ -81,7 +85,7 @@ class Frontier:
         It holds fewer where fewer reach the same cost.
         """
         budget = check_integer("budget", budget, minimum=0, maximum=self.max_budget)
-        layer = int(np.flatnonzero(self.costs == self.costs[budget])[0])
+        layer = int(self._checkpoints[budget])
         group, chosen = self._candidates.size - 1, []
         while layer > 0 and group >= 0:
             group = int(self._choices[layer - 1, group])
@@ -117,11 +121,14 @@ class _Groups:
     """The depths of a distribution gathered by candidate position.
 
     ``starts[g]..starts[g + 1]`` are the support depths that candidate ``g`` serves best; depths
-    before ``starts[0]`` have no candidate, and are served from scratch.
+    before ``starts[0]`` have no candidate, and are served from scratch. Weights are in units of
+    ``2**weight_exponent`` and costs of ``2**cost_exponent``, so that no product of them overflows
+    or vanishes.
     """
 
     weights: NDArray[np.float64]
-    scale: float
+    weight_exponent: int
+    cost_exponent: int
     depth_costs: NDArray[np.float64]
     candidates: NDArray[np.int64]
     candidate_costs: NDArray[np.float64]
@@ -149,7 +156,7 @@ def optimal_frontier(
     max_budget, align = _check_arguments(distribution, max_budget, align)
     groups = _gather(distribution, align, prefill_cost)
     layers = min(max_budget, groups.candidates.size)
-    _check_memory(layers, groups.candidates.size)
+    _check_memory(max_budget, layers, groups.candidates.size)
     choices = np.empty((layers, groups.candidates.size), dtype=np.int32)
     saved = np.zeros((3, groups.candidates.size + 1))
     if layers:
@@ -158,10 +165,7 @@ def optimal_frontier(
         group_weights = np.add.reduceat(groups.weights, groups.starts[:-1])
         weight_below = np.concatenate(([0.0], np.cumsum(group_weights)))
         solve_layers(weight_below, groups.candidate_costs, layers, choices, saved)
-    costs = _costs(groups, choices, saved[0, : layers + 1], max_budget)
-    return Frontier(
-        distribution, max_budget, align, costs, groups.exact, groups.candidates, choices
-    )
+    return _frontier(distribution, max_budget, align, groups, choices, saved[0, : layers + 1])
 
 
 def reference_frontier(
@@ -195,28 +199,20 @@ def reference_frontier(
         options = np.concatenate(([before_first], dp[:-1]))[:, None] + segment
         choices[m], dp = options.argmin(axis=0), options.min(axis=0)
         totals.append(dp[-1])
-    costs = _costs(groups, choices, totals[0] - np.array(totals), max_budget)
-    return Frontier(
-        distribution, max_budget, align, costs, groups.exact, groups.candidates, choices
-    )
+    saved = totals[0] - np.array(totals)
+    return _frontier(distribution, max_budget, align, groups, choices, saved)
 
 
 def _check_arguments(distribution: Any, max_budget: Any, align: Any) -> tuple[int, int]:
-    if not isinstance(distribution, OverlapDistribution):
-        raise TypeError(
-            f"distribution must be an OverlapDistribution, got {type(distribution).__name__}."
-        )
-    return (
-        check_integer("max_budget", max_budget, minimum=0),
-        check_integer("align", align, minimum=1),
-    )
+    check_instance("distribution", distribution, OverlapDistribution)
+    return check_integer("max_budget", max_budget, minimum=0), check_token_count("align", align)
 
 
-def _check_memory(layers: int, count: int) -> None:
-    needed = 4 * layers * count
+def _check_memory(max_budget: int, layers: int, count: int) -> None:
+    needed = 4 * layers * count + 24 * max_budget
     if needed > MEMORY_LIMIT:
         raise ValueError(
-            f"max_budget {layers} with {count} distinct depths needs {needed / 2**30:.1f} GiB, "
+            f"max_budget {max_budget} with {count} distinct depths needs {needed / 2**30:.1f} GiB, "
             f"more than the {MEMORY_LIMIT / 2**30:.0f} GiB allowed: lower max_budget or align more."
         )
 
@@ -233,48 +229,76 @@ def _gather(distribution: OverlapDistribution, align: int, prefill_cost: Prefill
     integers = weights.dtype.kind == "i" and depth_costs.dtype.kind == "i"
     # Python's integers: the product may not fit in 64 bits.
     exact = integers and distribution.total * largest < LARGEST_EXACT_INTEGER
-    # Scaled to at most 1, weights neither overflow nor vanish in products.
-    scale = 1.0 if exact else float(weights.max())
+    weight_exponent = 0 if exact else math.frexp(weights.max())[1]
+    cost_exponent = 0 if exact else math.frexp(largest)[1]
+    scaled_costs = np.ldexp(position_costs.astype(np.float64), -cost_exponent)
     # A position that costs no more to reach than the candidate before it saves nothing more, and
     # serves fewer: it is no candidate (nor is position 0, or any other that costs nothing).
-    is_new = np.diff(position_costs, prepend=0) > 0
+    is_new = np.diff(scaled_costs, prepend=0) > 0
     starts = np.flatnonzero(is_new)
     return _Groups(
-        weights=weights / scale,
-        scale=scale,
-        depth_costs=depth_costs.astype(np.float64),
+        weights=np.ldexp(weights.astype(np.float64), -weight_exponent),
+        weight_exponent=weight_exponent,
+        cost_exponent=cost_exponent,
+        depth_costs=np.ldexp(depth_costs.astype(np.float64), -cost_exponent),
         candidates=positions[starts],
-        candidate_costs=position_costs[starts].astype(np.float64),
+        candidate_costs=scaled_costs[starts],
         starts=np.append(starts, depths.size),
         exact=exact,
     )
 
 
-def _costs(
-    groups: _Groups, choices: NDArray[np.int32], saved: NDArray[np.float64], max_budget: int
-) -> NDArray[Any]:
-    """Return the cost for each budget, from what each number of checkpoints saves.
+def _frontier(
+    distribution: OverlapDistribution,
+    max_budget: int,
+    align: int,
+    groups: _Groups,
+    choices: NDArray[np.int32],
+    saved: NDArray[np.float64],
+) -> Frontier:
+    """Return the frontier, given the choices and what each number of checkpoints saves."""
+    scaled = _scaled_costs(groups, choices, saved)
+    # Budgets that reach the same cost share the schedule of the smallest.
+    checkpoints = np.searchsorted(-scaled, -scaled)
+    enough = np.minimum(np.arange(max_budget + 1), scaled.size - 1)
+    scaled, checkpoints = scaled[enough], checkpoints[enough]
+    if groups.exact:
+        costs: NDArray[Any] = scaled.astype(np.int64)
+    else:
+        with np.errstate(over="ignore", under="ignore"):
+            costs = np.ldexp(scaled, groups.weight_exponent + groups.cost_exponent)
+    expected = np.ldexp(scaled / groups.weights.sum(), groups.cost_exponent)
+    costs.setflags(write=False)
+    expected.setflags(write=False)
+    return Frontier(
+        distribution=distribution,
+        max_budget=max_budget,
+        align=align,
+        costs=costs,
+        expected=expected,
+        exact=groups.exact,
+        _candidates=groups.candidates,
+        _choices=choices,
+        _checkpoints=checkpoints,
+    )
+
+
+def _scaled_costs(
+    groups: _Groups, choices: NDArray[np.int32], saved: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Return the cost of each number of checkpoints, in the units of ``groups``; never rising.
 
     Exact integers come by subtraction. Elsewhere each schedule is priced afresh, and one that
     rounding made no better than its predecessor gives way to it.
     """
     scratch = float(groups.weights @ groups.depth_costs)
     if groups.exact:
-        costs: NDArray[Any] = (scratch - saved).astype(np.int64)
-    else:
-        from sparselab.optimal_kernel import price_layers
+        return scratch - saved
+    from sparselab.optimal_kernel import price_layers
 
-        costs = np.empty(saved.size)
-        costs[0] = scratch
-        price_layers(
-            groups.weights,
-            groups.depth_costs,
-            groups.starts,
-            groups.candidate_costs,
-            choices,
-            costs,
-        )
-        costs = np.minimum.accumulate(costs) * groups.scale
-    costs = np.append(costs, np.full(max_budget + 1 - costs.size, costs[-1]))
-    costs.setflags(write=False)
-    return costs
+    costs = np.empty(saved.size)
+    costs[0] = scratch
+    price_layers(
+        groups.weights, groups.depth_costs, groups.starts, groups.candidate_costs, choices, costs
+    )
+    return np.minimum.accumulate(costs)

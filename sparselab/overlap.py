@@ -15,11 +15,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparselab.files import atomic_path, open_text
-from sparselab.validation import check_choice, check_integer, check_number
+from sparselab.files import as_path, atomic_path, read_csv
+from sparselab.validation import (
+    LARGEST_EXACT_INTEGER,
+    check_choice,
+    check_instance,
+    check_integer,
+    check_integers,
+    check_number,
+    check_token_count,
+    check_vector,
+    shorten,
+)
 
-# From here on a double can no longer hold every integer, so integer results would be rounded.
-LARGEST_EXACT_INTEGER = 2**53
+#: The families weigh every depth, so a length beyond this one would fill the memory.
+LONGEST_FAMILY = 2**27
 
 
 class OverlapDistribution:
@@ -31,7 +41,7 @@ class OverlapDistribution:
             requests, say), anything else as floats. They need not sum to one: **nothing is
             renormalised**. Quantities called ``expected`` divide by :attr:`total`, others are in
             the unit of the weights.
-        length: tokens in the retained prefix, at least 1.
+        length: tokens in the retained prefix, 1 to 2**53.
 
     Raises:
         TypeError, ValueError: for anything else, naming the argument and the value.
@@ -40,7 +50,7 @@ class OverlapDistribution:
     __slots__ = ("_depths", "_length", "_weights")
 
     def __init__(self, depths: ArrayLike, weights: ArrayLike, length: int) -> None:
-        self._length = check_integer("length", length, minimum=1)
+        self._length = check_token_count("length", length)
         depth_array = _as_depths(depths, self._length)
         weight_array = _as_weights(weights)
         if depth_array.size != weight_array.size:
@@ -95,6 +105,7 @@ class OverlapDistribution:
     def sample(self, n: int, seed: int) -> NDArray[np.int64]:
         """Draw ``n`` independent depths; equal seeds give equal draws."""
         n = check_integer("n", n, minimum=0)
+        seed = check_integer("seed", seed, minimum=0)
         return np.random.default_rng(seed).choice(self._depths, size=n, p=self.probabilities())
 
     # -- distances -----------------------------------------------------------------------------
@@ -112,6 +123,7 @@ class OverlapDistribution:
 
     def _difference(self, other: OverlapDistribution) -> NDArray[np.float64]:
         """Return ``p_t - q_t`` on the union of the two supports."""
+        check_instance("other", other, OverlapDistribution)
         union = np.union1d(self._depths, other._depths)
         difference = np.zeros(union.size)
         difference[np.searchsorted(union, self._depths)] += self.probabilities()
@@ -127,7 +139,7 @@ class OverlapDistribution:
         that shares more than the entry holds shares all of it) and ``beyond="drop"`` forgets
         them, as the paper does. Raises ``ValueError`` where dropping leaves nothing.
         """
-        length = check_integer("length", length, minimum=1)
+        length = check_token_count("length", length)
         check_choice("beyond", beyond, ("count", "drop"))
         if beyond == "count":
             return OverlapDistribution(np.minimum(self._depths, length), self._weights, length)
@@ -165,9 +177,10 @@ class OverlapDistribution:
     def from_csv(cls, path: str | Path, length: int | None = None) -> OverlapDistribution:
         """Read a table with the header ``depth,requests`` (or ``depth,weight``).
 
-        Raises ``ValueError`` with the number of the line where one is malformed.
+        ``length`` is the deepest depth in it unless given, at least 1. Raises ``ValueError`` with
+        the number of the line where one is malformed.
         """
-        depths, weights = _read_table(Path(path))
+        depths, weights = _read_table(as_path("path", path))
         if length is None:
             length = max(1, max(depths))
         try:
@@ -178,13 +191,13 @@ class OverlapDistribution:
     @classmethod
     def uniform(cls, length: int) -> OverlapDistribution:
         """Every depth ``0..length`` alike (weight 1 each)."""
-        length = check_integer("length", length, minimum=1)
-        return cls(np.arange(length + 1), np.ones(length + 1, dtype=np.int64), length)
+        depths = _every_depth(length)
+        return cls(depths, np.ones(depths.size, dtype=np.int64), length)
 
     @classmethod
     def point(cls, length: int, depth: int) -> OverlapDistribution:
         """All requests share exactly ``depth`` tokens."""
-        length = check_integer("length", length, minimum=1)
+        length = check_token_count("length", length)
         return cls([check_integer("depth", depth, 0, length)], [1], length)
 
     @classmethod
@@ -193,17 +206,14 @@ class OverlapDistribution:
 
         ``mean`` is that of the untruncated distribution, in tokens.
         """
-        length = check_integer("length", length, minimum=1)
-        mean = check_number("mean", mean, above=0.0)
-        exponent = np.arange(length + 1) * -np.log1p(1.0 / mean)
-        return cls(np.arange(length + 1), np.exp(exponent), length)
+        depths, mean = _every_depth(length), check_number("mean", mean, above=0.0)
+        return cls(depths, np.exp(depths * -np.log1p(1.0 / mean)), length)
 
     @classmethod
     def zipf(cls, length: int, exponent: float) -> OverlapDistribution:
         """Weight ``(t + 1)**-exponent`` on depth ``t`` in ``0..length``."""
-        length = check_integer("length", length, minimum=1)
-        exponent = check_number("exponent", exponent, above=0.0)
-        return cls(np.arange(length + 1), (np.arange(length + 1) + 1.0) ** -exponent, length)
+        depths, exponent = _every_depth(length), check_number("exponent", exponent, above=0.0)
+        return cls(depths, (depths + 1.0) ** -exponent, length)
 
     @classmethod
     def beta(cls, length: int, a: float, b: float) -> OverlapDistribution:
@@ -214,13 +224,13 @@ class OverlapDistribution:
         """
         from scipy.special import betainc
 
-        length = check_integer("length", length, minimum=1)
+        depths = _every_depth(length)
         a, b = check_number("a", a, above=0.0), check_number("b", b, above=0.0)
-        edges = np.linspace(0.0, 1.0, length + 2)
+        edges = np.linspace(0.0, 1.0, depths.size + 1)
         # Differences of the nearer tail keep small weights near 1 from cancelling to zero.
         lower, upper = np.diff(betainc(a, b, edges)), -np.diff(betainc(b, a, 1.0 - edges))
         weights = np.where(edges[1:] <= 0.5, lower, upper)
-        return cls(np.arange(length + 1), np.maximum(weights, 0.0), length)
+        return cls(depths, np.maximum(weights, 0.0), length)
 
     @classmethod
     def mixture(
@@ -230,7 +240,9 @@ class OverlapDistribution:
 
         The result is as long as the longest part, and its weights sum to that of ``weights``.
         """
-        shares = _as_weights(weights)
+        parts, shares = list(parts), _as_weights(weights)
+        for part in parts:
+            check_instance("each of parts", part, OverlapDistribution)
         if not len(parts) or len(parts) != shares.size:
             raise ValueError(
                 "parts and weights must be equally many and at least one, got "
@@ -265,31 +277,35 @@ class OverlapDistribution:
         )
 
 
+def _every_depth(length: int) -> NDArray[np.int64]:
+    """Return the depths ``0..length`` of a family that weighs them all."""
+    length = check_token_count("length", length)
+    if length > LONGEST_FAMILY:
+        raise ValueError(f"length must be at most {LONGEST_FAMILY} for a family, got {length}.")
+    return np.arange(length + 1)
+
+
 def _as_depths(depths: ArrayLike, length: int | None) -> NDArray[np.int64]:
     """Return depths as a flat integer array within ``0..length``; floats only if whole."""
-    array = np.asarray(depths)
-    if array.ndim != 1:
-        raise ValueError(f"depths must be one-dimensional, got shape {array.shape}.")
-    if array.size == 0:
-        return np.zeros(0, dtype=np.int64)
+    array = check_vector("depths", depths)
     if array.dtype.kind == "f":
         wrong = array[~(np.isfinite(array) & (array == np.floor(array)))]
         if wrong.size:
             raise ValueError(f"depths must be whole numbers of tokens, got {wrong[0]}.")
-    elif array.dtype.kind not in "iu":
-        raise TypeError(f"depths must be integers, got {array.dtype} values such as {array[0]!r}.")
-    outside = array[(array < 0) | (array > (np.iinfo(np.int64).max if length is None else length))]
+    else:
+        array = check_integers("depths", array)
+    longest = LARGEST_EXACT_INTEGER if length is None else length
+    outside = array[(array < 0) | (array > longest)]
     if outside.size:
-        bound = "at least 0" if length is None else f"in 0..{length}"
-        raise ValueError(f"depths must lie {bound}, got {outside[0]}.")
+        raise ValueError(f"depths must lie in 0..{longest}, got {outside[0]}.")
     return array.astype(np.int64)
 
 
 def _as_weights(weights: ArrayLike) -> NDArray[Any]:
     """Return weights as a flat ``int64`` or ``float64`` array, all finite and non-negative."""
-    array = np.asarray(weights)
-    if array.ndim != 1:
-        raise ValueError(f"weights must be one-dimensional, got shape {array.shape}.")
+    array = check_vector("weights", weights)
+    if array.dtype.kind == "O" and all(type(weight) is int for weight in array):
+        array = check_integers("weights", array)
     if array.dtype.kind not in "iuf" and array.size:
         raise TypeError(f"weights must be numbers, got {array.dtype} values such as {array[0]!r}.")
     wrong = array[~(np.isfinite(array) & (array >= 0))]
@@ -314,42 +330,42 @@ def _merge(
     depths, weights = depths[order], weights[order]
     starts = np.flatnonzero(np.diff(depths, prepend=-1))
     if starts.size != depths.size:
-        depths, weights = depths[starts], np.add.reduceat(weights, starts)
+        with np.errstate(over="ignore"):
+            depths, weights = depths[starts], np.add.reduceat(weights, starts)
+        if not np.isfinite(weights).all():
+            raise ValueError("weights of equal depths must add up to a finite number.")
     keep = weights > 0
     return np.array(depths[keep]), np.array(weights[keep])
 
 
 def _read_table(path: Path) -> tuple[list[int], list[int] | list[float]]:
     """Return depths and weights of a CSV, the weights as integers if all of them are."""
+    rows = read_csv(path)
+    _, header = next(rows, (1, None))
+    if header is None:
+        raise ValueError(f"{path} is empty: a header 'depth,requests' is expected.")
+    names = [name.strip().lower() for name in header]
+    if names not in (["depth", "requests"], ["depth", "weight"]):
+        raise ValueError(
+            f"{path}, line 1: the header must be 'depth,requests' or 'depth,weight', "
+            f"got {shorten(','.join(header))}."
+        )
     depths: list[int] = []
     texts: list[str] = []
-    with open_text(path) as stream:
-        rows = csv.reader(stream)
-        header = next(rows, None)
-        if header is None:
-            raise ValueError(f"{path} is empty: a header 'depth,requests' is expected.")
-        names = [name.strip().lower() for name in header]
-        if names not in (["depth", "requests"], ["depth", "weight"]):
+    for number, row in rows:
+        try:
+            depth_text, weight_text = row
+            depths.append(int(depth_text))
+            if not 0 <= depths[-1] <= LARGEST_EXACT_INTEGER:
+                raise ValueError("no number of tokens")
+            if not 0 <= float(weight_text) < float("inf"):
+                raise ValueError("no weight")
+        except ValueError:
             raise ValueError(
-                f"{path}, line 1: the header must be 'depth,requests' or 'depth,weight', "
-                f"got {','.join(header)!r}."
-            )
-        for row in rows:
-            if not row:
-                continue
-            try:
-                depth_text, weight_text = row
-                depths.append(int(depth_text))
-                if not 0 <= float(weight_text) < float("inf"):
-                    raise ValueError("not finite and non-negative")
-            except ValueError:
-                raise ValueError(
-                    f"{path}, line {rows.line_num}: a whole depth and a finite, non-negative "
-                    f"{names[1]} are expected, got {','.join(row)!r}."
-                ) from None
-            if depths[-1] < 0:
-                raise ValueError(f"{path}, line {rows.line_num}: depth {depths[-1]} is negative.")
-            texts.append(weight_text.strip())
+                f"{path}, line {number}: a whole depth in 0..2**53 and a finite, non-negative "
+                f"{names[1]} are expected, got {shorten(','.join(row))}."
+            ) from None
+        texts.append(weight_text.strip())
     if not depths:
         raise ValueError(f"{path} has a header but no rows.")
     if all(text.lstrip("+").isdigit() for text in texts):

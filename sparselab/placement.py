@@ -18,7 +18,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sparselab.overlap import OverlapDistribution
 from sparselab.recompute import PrefillCost
-from sparselab.validation import check_choice, check_integer, nearest
+from sparselab.validation import (
+    check_choice,
+    check_instance,
+    check_integer,
+    check_integers,
+    check_token_count,
+    nearest,
+)
 
 if TYPE_CHECKING:
     import pandas
@@ -34,21 +41,17 @@ class Schedule:
 
     Args:
         positions: strictly increasing integers in ``1..length``, at most one a token.
-        length: tokens in the entry, at least 1.
+        length: tokens in the entry, 1 to 2**53.
         policy: the name of the policy that chose them, or a label of your own.
     """
 
     __slots__ = ("_length", "_policy", "_positions")
 
     def __init__(self, positions: ArrayLike, length: int, policy: str = "custom") -> None:
-        self._length = check_integer("length", length, minimum=1)
+        self._length = check_token_count("length", length)
         self._policy = policy
-        array = np.asarray(positions)
-        if array.ndim != 1:
-            raise ValueError(f"positions must be one-dimensional, got shape {array.shape}.")
-        if array.size and array.dtype.kind not in "iu":
-            raise TypeError(f"positions must be integers, got {array.dtype} values.")
-        self._positions: NDArray[np.int64] = array.astype(np.int64)
+        # A copy: the caller's array stays writable.
+        self._positions = check_integers("positions", positions).copy()
         outside = self._positions[(self._positions < 1) | (self._positions > self._length)]
         if outside.size:
             raise ValueError(f"positions must lie in 1..{self._length}, got {outside[0]}.")
@@ -78,7 +81,7 @@ class Schedule:
         ``t``'s shape comes back.
         """
         depths = np.asarray(t)
-        if depths.dtype.kind not in "iu":
+        if depths.size and depths.dtype.kind not in "iu":
             raise TypeError(f"t must be integer depths, got {depths.dtype} values.")
         outside = depths[(depths < 0) | (depths > self._length)]
         if outside.size:
@@ -209,7 +212,7 @@ def place(
         length: tokens in the entry, at least 1.
         budget: the most checkpoints allowed; the policies that ignore it say so.
         distribution: the expected overlaps, of the same ``length``.
-        align: every position is floored to a multiple of it (kernel chunk, block size);
+        align: every position is floored to a multiple of it (kernel chunk, block size); at least 1;
             ``optimal`` instead optimises on that grid.
         prefill_cost: the cost ``G``; see `recompute.py`. Only ``optimal`` looks at it.
         **options: the policy's own, e.g. ``block_size=512``.
@@ -220,32 +223,25 @@ def place(
     """
     check_choice("policy", policy, _REGISTRY)
     entry = _REGISTRY[policy]
-    length = check_integer("length", length, minimum=1)
-    align = check_integer("align", align, minimum=1)
+    length = check_token_count("length", length)
+    align = check_token_count("align", align)
     if budget is not None:
         budget = check_integer("budget", budget, minimum=0)
     if distribution is not None:
-        _check_distribution(distribution, length)
+        check_instance("distribution", distribution, OverlapDistribution)
+        if distribution.length != length:
+            raise ValueError(
+                f"distribution is for an entry of {distribution.length} tokens and length is "
+                f"{length}: restrict() it first."
+            )
     for need in entry.needs:
         if {"budget": budget, "distribution": distribution}[need] is None:
             raise ValueError(f"policy {policy!r} needs a {need}, got none.")
     _check_options(entry, options)
     context = PlacementContext(length, budget, distribution, align, prefill_cost)
-    wanted = np.asarray(entry.positions(context, **options), dtype=np.int64)
+    wanted = check_integers(f"positions of policy {policy!r}", entry.positions(context, **options))
     aligned = np.unique(wanted // align * align)
     return Schedule(aligned[aligned > 0], length, policy)
-
-
-def _check_distribution(distribution: Any, length: int) -> None:
-    if not isinstance(distribution, OverlapDistribution):
-        raise TypeError(
-            f"distribution must be an OverlapDistribution, got {type(distribution).__name__}."
-        )
-    if distribution.length != length:
-        raise ValueError(
-            f"distribution is for an entry of {distribution.length} tokens and length is {length}: "
-            "restrict() it first."
-        )
 
 
 def _check_options(entry: Policy, options: dict[str, Any]) -> None:
@@ -330,7 +326,7 @@ def optimal(context: PlacementContext) -> ArrayLike:
 
     assert context.budget is not None
     assert context.distribution is not None
-    frontier = optimal_frontier(
-        context.distribution, context.budget, context.align, context.prefill_cost
-    )
-    return frontier.schedule(context.budget).positions
+    # More checkpoints than observed depths save nothing.
+    budget = min(context.budget, context.distribution.depths.size)
+    frontier = optimal_frontier(context.distribution, budget, context.align, context.prefill_cost)
+    return frontier.schedule(budget).positions

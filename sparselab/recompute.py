@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparselab.overlap import LARGEST_EXACT_INTEGER, OverlapDistribution
-from sparselab.validation import check_number
+from sparselab.overlap import OverlapDistribution
+from sparselab.validation import LARGEST_EXACT_INTEGER, check_instance, check_number, check_vector
 
 if TYPE_CHECKING:
     from sparselab.placement import Schedule
@@ -33,17 +33,17 @@ PrefillCost = ArrayLike | Callable[[NDArray[np.int64]], ArrayLike] | None
 def prefill_cost_values(prefill_cost: PrefillCost, length: int) -> NDArray[Any]:
     """Return ``G(0), ..., G(length)`` as an ``int64`` or ``float64`` array, checked.
 
-    Raises ``ValueError`` unless there are ``length + 1`` finite values that start at 0 and never
-    decrease.
+    Integers stay integers as long as doubles hold them all exactly, up to 2**53. Raises
+    ``ValueError`` unless there are ``length + 1`` finite values that start at 0 and never decrease.
     """
     if prefill_cost is None:
         return np.arange(length + 1)
     raw = prefill_cost(np.arange(length + 1)) if callable(prefill_cost) else prefill_cost
-    values = np.asarray(raw)
-    if values.shape != (length + 1,):
+    values = check_vector("prefill_cost", raw)
+    if values.size != length + 1:
         raise ValueError(
             f"prefill_cost must hold length + 1 = {length + 1} values G(0)..G(length), "
-            f"got shape {values.shape}."
+            f"got {values.size}."
         )
     if values.dtype.kind not in "iuf":
         raise TypeError(f"prefill_cost must hold numbers, got {values.dtype} values.")
@@ -58,7 +58,8 @@ def prefill_cost_values(prefill_cost: PrefillCost, length: int) -> NDArray[Any]:
             f"prefill_cost must not decrease, got G({at}) = {values[at]} and "
             f"G({at + 1}) = {values[at + 1]}."
         )
-    return values.astype(np.float64 if values.dtype.kind == "f" else np.int64)
+    exact = values.dtype.kind != "f" and values[-1] <= LARGEST_EXACT_INTEGER
+    return values.astype(np.int64 if exact else np.float64)
 
 
 def recompute(schedule: Schedule, t: ArrayLike, prefill_cost: PrefillCost = None) -> Any:
@@ -67,8 +68,8 @@ def recompute(schedule: Schedule, t: ArrayLike, prefill_cost: PrefillCost = None
     ``t`` may be one depth or an array of them, each in ``0..schedule.length``; the answer has its
     shape and the unit of ``prefill_cost`` (tokens by default).
     """
-    depths = np.asarray(t)
-    starts = np.asarray(schedule.resume_point(depths))
+    starts = np.asarray(schedule.resume_point(t))
+    depths = np.asarray(t).astype(np.int64)
     if prefill_cost is None:
         costs = depths - starts
     else:
@@ -177,12 +178,15 @@ class PrefillCostModel:
         """
         from scipy.optimize import nnls
 
-        x = np.asarray(lengths, dtype=float)
-        y = np.asarray(milliseconds, dtype=float)
-        if x.shape != y.shape or x.ndim != 1 or np.unique(x).size < 3:
+        x, y = check_vector("lengths", lengths), check_vector("milliseconds", milliseconds)
+        if x.dtype.kind not in "iuf" or y.dtype.kind not in "iuf":
+            raise TypeError(
+                f"lengths and milliseconds must be numbers, got {x.dtype} and {y.dtype} values."
+            )
+        if x.size != y.size or np.unique(x).size < 3:
             raise ValueError(
                 "lengths and milliseconds must be equally long with at least 3 distinct lengths, "
-                f"got shapes {x.shape} and {y.shape}."
+                f"got {x.size} and {y.size}, of which {np.unique(x).size} lengths are distinct."
             )
         if not (np.isfinite(x).all() and np.isfinite(y).all() and (x >= 0).all() and (y > 0).all()):
             raise ValueError("lengths must be non-negative and milliseconds positive and finite.")
@@ -194,14 +198,16 @@ class PrefillCostModel:
 
 
 def _dot(weights: NDArray[Any], costs: NDArray[Any]) -> float:
-    """Return the sum of products, pairwise and in this thread.
+    """Return the sum of products, added up pairwise and in this thread; ``inf`` where too large.
 
     BLAS would use all cores, and wait milliseconds for them where a browser keeps one busy.
     """
-    return float((weights * costs).sum())
+    with np.errstate(over="ignore"):
+        return float((weights * costs).sum())
 
 
 def _check_same_length(schedule: Schedule, distribution: OverlapDistribution) -> None:
+    check_instance("distribution", distribution, OverlapDistribution)
     if schedule.length != distribution.length:
         raise ValueError(
             f"the schedule is for an entry of {schedule.length} tokens and the distribution for "

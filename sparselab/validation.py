@@ -7,9 +7,16 @@ allowed, so that a reader of the message knows what to change.
 from __future__ import annotations
 
 import difflib
+import numbers
 import operator
 from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+#: From here on a double no longer holds every integer, so integer results would be rounded.
+LARGEST_EXACT_INTEGER = 2**53
 
 
 def check_integer(
@@ -35,6 +42,15 @@ def check_integer(
     return number
 
 
+def check_token_count(name: str, value: Any) -> int:
+    """Return ``value`` as an ``int`` once it is a number of tokens: 1 to 2**53, as doubles count.
+
+    Raises as :func:`check_integer` does.
+    """
+    number = check_integer(name, value, minimum=1)
+    return check_integer(name, number, maximum=LARGEST_EXACT_INTEGER)
+
+
 def check_number(
     name: str,
     value: Any,
@@ -47,12 +63,12 @@ def check_number(
 
     Raises ``TypeError`` where it is no number and ``ValueError`` where it is outside.
     """
-    if isinstance(value, (bool, str)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} must be a number, got {value!r}.")
     try:
         number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, got {value!r}.") from None
+    except OverflowError:
+        raise ValueError(f"{name} must fit in a double, got {shorten(value)}.") from None
     if number != number or number in (float("inf"), float("-inf")):
         raise ValueError(f"{name} must be finite, got {number}.")
     if above is not None and not number > above:
@@ -69,9 +85,44 @@ def check_number(
 def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     """Return ``value`` once it is one of ``choices``; else ``ValueError`` with the nearest one."""
     known = list(choices)
-    if value in known:
+    if isinstance(value, str) and value in known:
         return value
     raise ValueError(f"unknown {name} {value!r}{nearest(value, known)}; known: {', '.join(known)}.")
+
+
+def check_instance(name: str, value: Any, kind: type) -> None:
+    """Raise ``TypeError`` unless ``value`` is an instance of ``kind``."""
+    if not isinstance(value, kind):
+        article = "an" if kind.__name__[0] in "AEIOU" else "a"
+        raise TypeError(f"{name} must be {article} {kind.__name__}, got {type(value).__name__}.")
+
+
+def check_vector(name: str, values: ArrayLike) -> NDArray[Any]:
+    """Return ``values`` as a one-dimensional array; ``ValueError`` where they are nested."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        raise ValueError(f"{name} must be one-dimensional, got {shorten(values)}.") from None
+    if array.ndim != 1:
+        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
+    return array
+
+
+def check_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Return ``values`` as a one-dimensional ``int64`` array; no copy where it is one already.
+
+    Raises ``TypeError`` where they are no integers and ``ValueError`` where 64 bits do not hold
+    one or they are nested.
+    """
+    array = check_vector(name, values)
+    if not array.size:
+        return array.astype(np.int64)
+    is_huge = array.dtype.kind == "O" and all(type(value) is int for value in array)
+    if is_huge or (array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max):
+        raise ValueError(f"{name} must be less than 2**63, got {shorten(max(array))}.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"{name} must be integers, got {array.dtype} values such as {array[0]!r}.")
+    return array.astype(np.int64, copy=False)
 
 
 def nearest(value: Any, choices: Iterable[str]) -> str:
@@ -79,3 +130,12 @@ def nearest(value: Any, choices: Iterable[str]) -> str:
     by_lower = {choice.lower(): choice for choice in choices}
     match = difflib.get_close_matches(str(value).lower(), list(by_lower), n=1, cutoff=0.5)
     return f" (did you mean {by_lower[match[0]]!r}?)" if match else ""
+
+
+def shorten(value: Any, limit: int = 40) -> str:
+    """Return a value's ``repr``, cut to ``limit`` characters."""
+    try:
+        text = repr(value)
+    except ValueError:  # Python writes out no integer of more than 4,300 digits
+        return "a very large integer"
+    return text if len(text) <= limit else text[:limit] + "..."

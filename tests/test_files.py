@@ -6,7 +6,15 @@ import stat
 
 import pytest
 
-from sparselab.files import atomic_path, open_text, read_json_lines, sha256, write_json, write_text
+from sparselab.files import (
+    atomic_path,
+    open_text,
+    read_csv,
+    read_json_lines,
+    sha256,
+    write_json,
+    write_text,
+)
 
 
 class TestWriting:
@@ -36,6 +44,15 @@ class TestWriting:
         with atomic_path(tmp_path / "table.csv.gz") as temporary:
             assert temporary.name.endswith(".csv.gz")
 
+    def test_a_folder_or_a_file_in_the_way_is_named(self, tmp_path):
+        with pytest.raises(ValueError, match="is a folder, not a file to write"):
+            write_text(tmp_path, "")
+        (tmp_path / "file").write_text("")
+        for inside in ("file/a.txt", "file/b/a.txt"):
+            with pytest.raises(ValueError, match="a part of its path is a file"):
+                write_text(tmp_path / inside, "")
+        assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
     def test_json_is_readable_by_people(self, tmp_path):
         write_json(tmp_path / "a.json", {"name": "ä", "rows": [1]})
         assert (tmp_path / "a.json").read_text(encoding="utf-8").startswith('{\n  "name": "ä"')
@@ -58,6 +75,7 @@ class TestReading:
             (b'{"x": 1}\n{"x":\n', "line 2: not valid JSON"),
             (b'{"x": 1}\n[1]\n', "line 2: a JSON object is expected, got list"),
             (b'{"x": "\xff"}\n', "not UTF-8"),
+            (b'{"x": ' + b"[" * 100_000, "line 1: not valid JSON .nested too deeply"),
         ],
     )
     def test_what_is_wrong_is_named(self, tmp_path, content, message):
@@ -74,9 +92,17 @@ class TestReading:
         path.write_bytes(whole[:-12])
         with pytest.raises(ValueError, match="truncated gzip"):
             list(read_json_lines(path))
+        path.write_bytes(whole[:12] + bytes(byte ^ 0xFF for byte in whole[12:]))
+        with pytest.raises(ValueError, match="not a readable gzip"):
+            list(read_json_lines(path))
         path.write_bytes(b'{"x": 1}\n')
         with pytest.raises(ValueError, match="not a readable gzip"):
             list(read_json_lines(path))
+
+    def test_csv_rows_come_with_their_numbers_and_blank_ones_are_skipped(self, tmp_path):
+        path = tmp_path / "a.csv"
+        path.write_text('a,b\n\n"1\n2",3\n')
+        assert list(read_csv(path)) == [(1, ["a", "b"]), (4, ["1\n2", "3"])]
 
     def test_missing_files_and_folders_are_named(self, tmp_path):
         with pytest.raises(FileNotFoundError, match="no such file"), open_text(tmp_path / "no"):

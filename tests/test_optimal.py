@@ -230,6 +230,33 @@ class TestExactness:
         assert frontier.costs[1] == pytest.approx(5 * scale)
         assert frontier.expected[1] == pytest.approx(5 / 4)
 
+    @pytest.mark.parametrize(
+        ("weights", "cost"),
+        [
+            ([1e308, 3e307], None),
+            ([5e-324, 5e-324], np.arange(11) * 0.01),
+            ([1.0, 2.0], np.arange(11) * 1e307),
+            ([1e-300, 2e-300], np.arange(11) * 1e-300),
+        ],
+    )
+    def test_costs_that_no_double_holds_still_have_their_schedule(self, weights, cost):
+        dist = OverlapDistribution([5, 9], weights, 10)
+        frontier = optimal_frontier(dist, 3, prefill_cost=cost)
+        assert [len(frontier.schedule(m)) for m in range(4)] == [0, 1, 2, 2]
+        assert frontier.expected == pytest.approx(
+            [expected_recompute(frontier.schedule(m), dist, cost) for m in range(4)], rel=1e-12
+        )
+
+    @pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+    def test_prefill_costs_beyond_exact_doubles_are_priced_as_the_objective_does(self, dtype):
+        steps = np.random.default_rng(0).integers(0, 3, 60)
+        cost = np.concatenate([[0], np.cumsum(steps) + 2**60]).astype(dtype) * dtype(7)
+        dist = OverlapDistribution(np.arange(61), np.arange(1, 62), 60)
+        frontier = optimal_frontier(dist, 5, prefill_cost=cost)
+        for m in range(6):
+            price = total_recompute(frontier.schedule(m), dist, cost)
+            assert price == pytest.approx(frontier.costs[m], rel=1e-12)
+
     def test_tiny_tails_do_not_disturb_the_rest(self):
         dist = OverlapDistribution.geometric(2000, mean=2.0)
         frontier = optimal_frontier(dist, 60)
@@ -250,6 +277,7 @@ class TestExactness:
         ({"max_budget": -1}, ValueError, "max_budget must be at least 0, got -1"),
         ({"max_budget": 2.0}, TypeError, "max_budget must be an integer, got 2.0"),
         ({"align": 0}, ValueError, "align must be at least 1, got 0"),
+        ({"align": 10**30}, ValueError, "align must be at most 9007199254740992"),
         ({"distribution": [0.5, 0.5]}, TypeError, "distribution must be an OverlapDistribution"),
         ({"prefill_cost": [0, 1]}, ValueError, "prefill_cost must hold length \\+ 1"),
     ],
@@ -267,6 +295,8 @@ def test_a_budget_beyond_the_solved_ones_is_refused():
 def test_what_would_not_fit_in_memory_is_refused():
     with pytest.raises(ValueError, match="GiB"):
         optimal_frontier(OverlapDistribution.uniform(200_000), 200_000)
+    with pytest.raises(ValueError, match=r"max_budget 1000000000000 .* GiB"):
+        optimal_frontier(OverlapDistribution.uniform(10), 10**12)
 
 
 def test_a_million_depths_and_64_checkpoints_fit_in_a_gibibyte():

@@ -163,6 +163,21 @@ class TestTables:
             assert again == dist
             assert again.weights.dtype == dist.weights.dtype
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            b"\xef\xbb\xbfdepth,requests\n4,2\n",
+            b"depth,requests\r\n4,2\r\n",
+            b'"depth","requests"\n"4","2"\n',
+            b"Depth, Weight\n\n 4, 2\n\n",
+        ],
+        ids=["byte order mark", "carriage returns", "quotes", "blanks"],
+    )
+    def test_tables_as_spreadsheets_write_them_are_read(self, tmp_path, text):
+        (tmp_path / "table.csv").write_bytes(text)
+        dist = OverlapDistribution.from_csv(tmp_path / "table.csv")
+        assert (dist.depths.tolist(), dist.weights.tolist()) == ([4], [2])
+
     def test_gzip_is_read(self, tmp_path):
         with gzip.open(tmp_path / "table.csv.gz", "wt") as stream:
             stream.write("depth,requests\n4,2\n")
@@ -178,8 +193,12 @@ class TestTables:
             ("depth,requests\n1\n", "line 2"),
             ("depth,requests\n1,nan\n", "line 2"),
             ("depth,requests\n1,-2\n", "line 2"),
-            ("depth,requests\n-1,2\n", "line 2: depth -1 is negative"),
+            ("depth,requests\n-1,2\n", "line 2: a whole depth in 0..2"),
             ("depth,requests\n1,0\n", "must not all be zero"),
+            ("depth,requests\n1,2\n" + "9" * 40 + ",1\n", "line 3: a whole depth in 0..2"),
+            ("depth,requests\n1," + "9" * 40 + "\n", "weights must be less than 2..63, got 999"),
+            ("depth,requests\n1," + "0" * 200_000 + "\n", "line 2: not a CSV row"),
+            ("depth,requests\n1," + "1" * 5000 + "\n", r"line 2: .* got '1,1111\S+\.\.\.\.$"),
         ],
     )
     def test_a_malformed_table_is_refused_with_its_line(self, tmp_path, text, message):
@@ -214,6 +233,13 @@ class TestTables:
         ([1], [1], 0, ValueError, "length must be at least 1, got 0"),
         ([1], [1], 2.0, TypeError, "length must be an integer, got 2.0"),
         ([[1]], [1], 4, ValueError, "one-dimensional"),
+        ([[1], [1, 2]], [1], 4, ValueError, "depths must be one-dimensional"),
+        ([10**30], [1], 4, ValueError, "depths must be less than 2..63"),
+        ([9.5e18], [1], 2**53, ValueError, "depths must lie in 0..9007199254740992"),
+        ([1], [10**30], 4, ValueError, "weights must be less than 2..63, got 1000"),
+        ([1, 1], [1e308, 1e308], 4, ValueError, "equal depths must add up to a finite number"),
+        ([1], [1], 2**53 + 1, ValueError, "length must be at most 9007199254740992"),
+        ([True], [1], 4, TypeError, "depths must be integers, got bool"),
         ([0, 1], [2**62, 2**62], 4, ValueError, "less than 2\\*\\*63"),
     ],
 )
@@ -232,8 +258,25 @@ def test_bad_input_is_named(depths, weights, length, error, message):
         (lambda: OverlapDistribution.mixture([], []), "at least one, got 0 parts"),
         (lambda: OverlapDistribution.from_samples([]), "at least one sample"),
         (lambda: OverlapDistribution.uniform(10).restrict(5, "count it"), "unknown beyond"),
+        (lambda: OverlapDistribution.uniform(10).restrict(10**30), "length must be at most 90071"),
+        (lambda: OverlapDistribution.uniform(10**12), "length must be at most 134217728 for a fam"),
+        (lambda: OverlapDistribution.from_samples([9.5e18]), "depths must lie in 0..90071"),
+        (lambda: OverlapDistribution.uniform(10).sample(1, seed=-1), "seed must be at least 0"),
     ],
 )
 def test_bad_family_parameters_are_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda dist: dist.tv([1]), "other must be an OverlapDistribution, got list"),
+        (lambda dist: dist.mixture([[1]], [1]), "parts must be an OverlapDistribution, got list"),
+        (lambda dist: dist.from_csv(3), "path must be the path of a file or folder, got 3"),
+    ],
+)
+def test_things_of_another_kind_are_named(call, message):
+    with pytest.raises(TypeError, match=message):
+        call(OverlapDistribution.uniform(10))

@@ -25,6 +25,14 @@ class TestSchedule:
     def test_without_checkpoints_it_resumes_at_zero(self):
         assert place("no_cache", 6).resume_point([0, 6]).tolist() == [0, 0]
 
+    def test_no_depths_have_no_resume_points(self):
+        assert Schedule([2], 6).resume_point([]).tolist() == []
+
+    def test_it_leaves_its_input_writable(self):
+        positions = np.array([2, 5])
+        Schedule(positions, 6)
+        positions[0] = 1
+
     def test_it_is_a_value(self):
         assert Schedule([2], 6, "a") == Schedule(np.array([2]), 6, "b")
         assert hash(Schedule([2], 6)) == hash(Schedule([2], 6))
@@ -43,6 +51,8 @@ class TestSchedule:
             ([7], "positions must lie in 1..6, got 7"),
             ([3, 3], "strictly increasing"),
             ([5, 2], "strictly increasing"),
+            ([[1], [2, 3]], "positions must be one-dimensional, got"),
+            ([10**30], "positions must be less than 2\\*\\*63, got 1000"),
         ],
     )
     def test_bad_positions_are_refused(self, positions, message):
@@ -92,6 +102,10 @@ class TestPolicies:
     def test_a_budget_beyond_the_length_checkpoints_every_token(self):
         assert place("balanced", 5, 99).positions.tolist() == [1, 2, 3, 4, 5]
 
+    def test_a_budget_beyond_all_depths_costs_no_memory(self):
+        dist = OverlapDistribution([11, 17], [1, 100], 19)
+        assert place("optimal", 19, 10**15, dist).positions.tolist() == [11, 17]
+
     def test_theorem_1_balanced_is_optimal_for_uniform_overlaps_and_for_the_worst_case(self):
         for length in range(1, 61):
             uniform = OverlapDistribution.uniform(length)
@@ -136,6 +150,19 @@ class TestRegistry:
         with pytest.raises(ValueError, match="'third' is taken"):
             register_policy("third", "again")
 
+    @pytest.mark.parametrize(
+        ("positions", "error", "message"),
+        [
+            ([2.5], TypeError, "positions of policy 'wrong' must be integers, got float64"),
+            ([[2]], ValueError, "positions of policy 'wrong' must be one-dimensional"),
+        ],
+    )
+    def test_what_a_policy_returns_is_checked(self, monkeypatch, positions, error, message):
+        monkeypatch.setattr(placement, "_REGISTRY", dict(placement._REGISTRY))
+        register_policy("wrong", "returns no positions")(lambda context: positions)
+        with pytest.raises(error, match=message):
+            place("wrong", 12)
+
     def test_it_returns_a_copy(self):
         policies().clear()
         assert "optimal" in policies()
@@ -160,6 +187,9 @@ class TestRegistry:
         ({"policy": "balanced", "budget": True}, TypeError, "budget must be an integer, got True"),
         ({"policy": "last", "align": 0}, ValueError, "align must be at least 1, got 0"),
         ({"policy": "last", "length": 0}, ValueError, "length must be at least 1, got 0"),
+        ({"policy": "last", "length": 10**30}, ValueError, "length must be at most 90071"),
+        ({"policy": "last", "align": 10**30}, ValueError, "align must be at most 90071"),
+        ({"policy": ["last"]}, ValueError, "unknown policy \\['last'\\]"),
         ({"policy": "block", "block_size": 0}, ValueError, "block_size must be at least 1"),
         ({"policy": "last", "distribution": [1]}, TypeError, "must be an OverlapDistribution"),
         (

@@ -26,6 +26,12 @@ def test_a_request_recomputes_from_the_deepest_checkpoint_within_its_overlap():
     assert isinstance(recompute(SCHEDULE, 6), int)
 
 
+def test_depths_of_any_integer_type_and_none_at_all_are_priced():
+    costs = recompute(SCHEDULE, np.array([2, 9], dtype=np.uint64))
+    assert (costs.tolist(), costs.dtype) == ([2, 2], np.int64)
+    assert recompute(SCHEDULE, [], prefill_cost=np.arange(11)).tolist() == []
+
+
 def test_any_prefill_cost_prices_the_same_gap():
     squares = [x * x for x in range(11)]
     assert recompute(SCHEDULE, 6, prefill_cost=squares) == 36 - 9
@@ -80,6 +86,7 @@ class TestPrefillCost:
             ([0, 2, 1], "must not decrease, got G\\(1\\) = 2 and G\\(2\\) = 1"),
             ([1, 2, 3], "must start at G\\(0\\) = 0, got 1"),
             ([0, 1], "must hold length \\+ 1 = 3 values"),
+            ([[0], [1, 2]], "prefill_cost must be one-dimensional"),
             ([0, 1, float("nan")], "must be finite"),
             (lambda x: x + 1, "must start at G\\(0\\) = 0"),
         ],
@@ -87,6 +94,10 @@ class TestPrefillCost:
     def test_bad_costs_are_refused(self, cost, message):
         with pytest.raises(ValueError, match=message):
             prefill_cost_values(cost, 2)
+
+    def test_integers_stay_exact_or_become_floats(self):
+        assert prefill_cost_values([0, 2**53], 1).dtype == np.int64
+        assert prefill_cost_values(np.array([0, 2**63], np.uint64), 1).tolist() == [0.0, 2.0**63]
 
     def test_costs_must_be_numbers(self):
         with pytest.raises(TypeError, match="must hold numbers"):
@@ -115,6 +126,8 @@ class TestPrefillCostModel:
     def test_too_few_lengths_are_refused(self):
         with pytest.raises(ValueError, match="at least 3 distinct lengths"):
             PrefillCostModel.fit([1, 2, 2], [1, 2, 2])
+        with pytest.raises(TypeError, match="lengths and milliseconds must be numbers"):
+            PrefillCostModel.fit(["1", "2", "3"], [1, 2, 2])
         with pytest.raises(ValueError, match="linear_ms must be at least 0"):
             PrefillCostModel(0.0, -1.0, 0.0)
 
@@ -122,3 +135,5 @@ class TestPrefillCostModel:
 def test_a_schedule_and_a_distribution_of_different_lengths_are_refused():
     with pytest.raises(ValueError, match="entry of 10 tokens and the distribution for one of 9"):
         expected_recompute(SCHEDULE, OverlapDistribution.uniform(9))
+    with pytest.raises(TypeError, match="distribution must be an OverlapDistribution, got list"):
+        expected_recompute(SCHEDULE, [1, 2])

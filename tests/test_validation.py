@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from sparselab.validation import check_choice, check_integer, check_number, nearest
+from sparselab.validation import (
+    check_choice,
+    check_integer,
+    check_integers,
+    check_number,
+    check_token_count,
+    nearest,
+)
 
 
 @pytest.mark.parametrize("value", [3, np.int32(3), np.uint8(3)])
@@ -51,10 +58,47 @@ def test_numbers_outside_the_bounds_are_refused(value, bounds, message):
         check_number("x", value, **bounds)
 
 
-@pytest.mark.parametrize("value", ["1", None, True, [1]])
+@pytest.mark.parametrize("value", ["1", b"1", None, True, np.bool_(True), [1], 1j])
 def test_anything_else_is_no_number(value):
     with pytest.raises(TypeError, match="x must be a number"):
         check_number("x", value)
+
+
+def test_a_number_that_no_double_holds_is_refused():
+    with pytest.raises(ValueError, match=r"x must fit in a double, got 1000\S+\.\.\."):
+        check_number("x", 10**400)
+
+
+def test_tokens_are_counted_from_one_to_what_doubles_hold():
+    assert check_token_count("n", 2**53) == 2**53
+    with pytest.raises(ValueError, match="n must be at least 1, got 0"):
+        check_token_count("n", 0)
+    with pytest.raises(ValueError, match="n must be at most 9007199254740992, got 1000"):
+        check_token_count("n", 10**30)
+
+
+class TestIntegerArrays:
+    def test_they_are_not_copied_where_they_fit_already(self):
+        array = np.arange(3)
+        assert check_integers("ids", array) is array
+        assert check_integers("ids", [1, 2]).dtype == np.int64
+        assert check_integers("ids", np.array([7], np.uint64)).dtype == np.int64
+        assert check_integers("ids", []).tolist() == []
+
+    @pytest.mark.parametrize("values", [[1.0], [True], ["1"], [None], [1, "a"]])
+    def test_other_things_are_refused(self, values):
+        with pytest.raises(TypeError, match="ids must be integers, got"):
+            check_integers("ids", values)
+
+    @pytest.mark.parametrize("values", [3, [[1]], [[1], [1, 2]]])
+    def test_other_shapes_are_refused(self, values):
+        with pytest.raises(ValueError, match="ids must be one-dimensional, got"):
+            check_integers("ids", values)
+
+    @pytest.mark.parametrize("values", [[1, 2**64], np.array([2**63], np.uint64)])
+    def test_what_64_bits_do_not_hold_is_refused(self, values):
+        with pytest.raises(ValueError, match=r"ids must be less than 2\*\*63, got"):
+            check_integers("ids", values)
 
 
 def test_an_unknown_choice_comes_with_the_nearest_and_all_known():
