@@ -89,6 +89,11 @@ class VerifyReport:
         return self.comparisons[0].control
 
     @property
+    def telling(self) -> Comparison:
+        """The kind of tensor in which the control differs most for its size; logits without one."""
+        return max(self.comparisons, key=lambda c: (c.control or 0.0) / c.scale if c.scale else 0.0)
+
+    @property
     def control_differs(self) -> bool | None:
         """Whether zeroed states show: in some kind over four times the one-shot difference.
 

@@ -1,0 +1,182 @@
+"""A live replay step by step, as plain data: what the resume panel and its notebook draw.
+
+The steps are slow (seconds to minutes), so they come as a generator of ever more complete studies:
+whoever iterates may stop at any time and keeps the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+import sparselab as sl
+from sparselab.validation import check_integer
+
+if TYPE_CHECKING:
+    from sparselab.replay import Calibration, ReplayModel
+
+# Fractions of the prompt's length: overlaps that are verified and timed, lengths of cold prefills
+# that the cost model is fitted on, and lengths that check it.
+DEPTHS = (0.25, 0.5, 0.75, 1.0)
+FIT_LENGTHS = (0.125, 0.25, 0.5, 1.0)
+CHECK_LENGTHS = (0.375, 0.75)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run.
+
+    Attributes:
+        model: for :func:`sparselab.replay.load_model`.
+        length: tokens of the prompt and of each request.
+        policy: whose resumes are verified.
+        compare: more policies whose resumes are timed.
+        budget: checkpoints, for policies that have a budget.
+        block_size: tokens between checkpoints of ``block``.
+        repeats: runs of each case.
+        seed: of weights, tokens and order.
+    """
+
+    model: str = "qwen3.5-0.8b-group"
+    length: int = 1024
+    policy: str = "optimal"
+    compare: Sequence[str] = ("balanced", "block")
+    budget: int = 2
+    block_size: int = 256
+    repeats: int = 3
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class ResumeStudy:
+    """What has been found so far.
+
+    Attributes:
+        settings: what was asked for.
+        model: what it runs on, once it is loaded.
+        schedules: policy -> checkpoints.
+        exactness: one row an overlap of the verified policy: ``depth``, ``resume_point``,
+            ``bit_identical`` (same cut plan, every tensor), ``one_shot`` with its ``tolerance`` and
+            ``control`` (largest differences, both in the ``kind`` of tensor where the control
+            shows most), ``control_differs``, ``exact``, ``verdict``.
+        calibration: cold prefills and the cost model fitted on them.
+        runs: one row a timed run, see :func:`sparselab.replay.measure`, with ``predicted_ms``.
+        done, planned: steps.
+        doing: what comes next, in words.
+    """
+
+    settings: Settings
+    model: ReplayModel | None = None
+    schedules: Mapping[str, sl.Schedule] = field(default_factory=dict)
+    exactness: pd.DataFrame = field(default_factory=pd.DataFrame)
+    calibration: Calibration | None = None
+    runs: pd.DataFrame = field(default_factory=pd.DataFrame)
+    done: int = 0
+    planned: int = 1
+    doing: str = "load the model"
+
+    @property
+    def finished(self) -> bool:
+        """Whether all steps were made."""
+        return self.done == self.planned
+
+    @property
+    def has_cold_runs(self) -> bool:
+        """Whether a speedup can be computed yet."""
+        return not self.runs.empty and bool((self.runs["policy"] == "no_cache").any())
+
+
+def overlaps(length: int) -> sl.OverlapDistribution:
+    """What ``optimal`` plans on: half of the requests share three quarters, the others anything."""
+    parts = [sl.OverlapDistribution.point(length, 3 * length // 4)]
+    parts.append(sl.OverlapDistribution.uniform(length))
+    return sl.OverlapDistribution.mixture(parts, [0.5, 0.5])
+
+
+def fractions(length: int, shares: Sequence[float]) -> list[int]:
+    """Return shares of a length as whole tokens, each once, at least 1."""
+    return sorted({max(1, round(share * length)) for share in shares})
+
+
+def run(settings: Settings) -> ResumeStudy:
+    """Make all steps and return the finished study."""
+    return list(steps(settings))[-1]
+
+
+def steps(settings: Settings) -> Iterator[ResumeStudy]:
+    """Yield the study after loading, each verified overlap, calibrating and each timed run."""
+    from sparselab import replay
+    from sparselab.replay.measurement import make_cases, measurements, plan_trials
+
+    length = check_integer("length", settings.length, minimum=16)
+    policies = list(dict.fromkeys([settings.policy, *settings.compare]))
+    options = {"block": {"block_size": settings.block_size}}
+    cases = make_cases(length, policies, [settings.budget], overlaps(length), 1, options)
+    depths = fractions(length, DEPTHS)
+    trials = plan_trials(length, len(cases), depths, settings.repeats, settings.seed)
+    model = load(settings.model, settings.seed)
+    study = ResumeStudy(
+        settings,
+        model=model,
+        schedules={schedule.policy: schedule for schedule, _ in cases},
+        done=1,
+        planned=1 + len(depths) + 1 + len(trials),
+        doing="verify",
+    )
+    yield study
+    rows = []
+    for depth in depths:
+        schedule = study.schedules[settings.policy]
+        reports = replay.verify_depths(model, schedule, [depth], seed=settings.seed)
+        rows.append(exactness_row(depth, reports[depth]))
+        study = _advance(study, exactness=pd.DataFrame(rows))
+        yield study
+    study = replace(study, doing="time cold prefills")
+    calibration = replay.calibrate(
+        model,
+        fractions(length, FIT_LENGTHS),
+        fractions(length, CHECK_LENGTHS),
+        settings.repeats,
+        seed=settings.seed,
+        show_progress=False,
+    )
+    study = _advance(study, calibration=calibration, doing="time resumes")
+    yield study
+    timed = []
+    for row in measurements(model, length, cases, trials, seed=settings.seed):
+        timed.append(row)
+        runs = replay.predict(pd.DataFrame(timed), calibration.cost_model)
+        study = _advance(study, runs=runs)
+        yield study
+
+
+def exactness_row(depth: int, report: Any) -> dict[str, Any]:
+    """Return the row of one verified overlap."""
+    return {
+        "depth": depth,
+        "resume_point": report.resume_point,
+        "bit_identical": report.bit_identical,
+        "kind": report.telling.kind,
+        "one_shot": report.telling.one_shot,
+        "tolerance": report.telling.tolerance,
+        "control": report.telling.control,
+        "control_differs": report.control_differs,
+        "exact": report.exact,
+        "verdict": report.verdict,
+    }
+
+
+@lru_cache(maxsize=2)
+def load(name: str, seed: int) -> ReplayModel:
+    """Load a model once a session."""
+    from sparselab import replay
+
+    return replay.load_model(name, seed=seed)
+
+
+def _advance(study: ResumeStudy, **found: Any) -> ResumeStudy:
+    return replace(study, done=study.done + 1, **found)
