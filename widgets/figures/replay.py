@@ -27,7 +27,8 @@ MIB = 2**20
 FLOOR = 1e-8
 COLD = "no_cache"
 
-SAME_CUTS = theme.Style(theme.GREEN, "solid", "circle")
+# Open, so that it stays visible around a one-shot difference that is 0 too.
+SAME_CUTS = theme.Style(theme.GREEN, "solid", "circle-open")
 ONE_SHOT = theme.Style(theme.BLUE, "solid", "square")
 CONTROL = theme.Style(theme.VERMILLION, "solid", "x")
 PREDICTED = theme.Style(theme.GREY, "dot", "line-ew-open")
@@ -218,7 +219,12 @@ def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
                 y_values=values,
                 name=name,
                 mode="markers",
-                marker={"symbol": style.marker, "size": 11, "color": style.colour},
+                marker={
+                    "symbol": style.marker,
+                    "size": 18 if style is SAME_CUTS else 11,
+                    "color": style.colour,
+                    "line": {"width": 2, "color": style.colour},
+                },
                 hovertemplate="overlap %{x}: %{y:.1e}<extra>" + name + "</extra>",
             )
         )
