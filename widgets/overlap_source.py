@@ -60,13 +60,13 @@ def overlap_source(name: str, length: int, settings: Mapping[str, Any]) -> Overl
     Raises:
         ValueError, TypeError, OSError: for settings or a file that make no distribution.
     """
-    check_choice("source", name, sources())
     if name in FAMILIES:
         return _family(name, length, tuple(settings[key] for key in FAMILIES[name]))
     if name == HAND:
         return _by_hand(length, tuple(settings["weights"]))
     if name == FILE:
         return _table(str(settings["path"]), length)
+    check_choice("source", name, sources())
     table = sl.load_overlap(name)
     words = f"{name} ({sl.datasets()[name].source})"
     return _restricted(table, length, words, f"sl.load_overlap({name!r})")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
-from playwright.sync_api import Browser, Locator, Page, Route
+from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCREENSHOTS = REPOSITORY / "screenshots"
@@ -211,10 +211,12 @@ class Notebook:
             [name, arguments],
         )
 
-    def run_all(self) -> None:
+    def run_all(self, patience_ms: int = 300_000) -> None:
         """Run every cell and wait until all are done."""
+        self.page.set_default_timeout(patience_ms)
         self.command("notebook:run-all-cells")
         self._wait_for_kernel()
+        self.page.set_default_timeout(PATIENCE_MS)
 
     def run_cell(self, index: int) -> None:
         """Run one cell, counted from 0, and wait until it is done."""
@@ -259,16 +261,18 @@ class Notebook:
 class PanelPage:
     """A panel in a notebook: its controls, figure and error line."""
 
-    def __init__(self, notebook: Notebook) -> None:
+    def __init__(self, notebook: Notebook, index: int = 0) -> None:
         self.notebook, self.page = notebook, notebook.page
-        self.root: Locator = self.page.locator(".sparselab-panel").first
+        self.root: Locator = self.page.locator(".sparselab-panel").nth(index)
 
     def wait_until_drawn(self) -> None:
         """Wait for the figure."""
         self.root.locator(".js-plotly-plot .main-svg").first.wait_for()
-        self.page.wait_for_function(
-            "() => document.querySelector('.sparselab-panel .js-plotly-plot')?.calcdata?.length > 0"
-        )
+        deadline = time.monotonic() + PATIENCE_MS / 1000
+        figure = self.root.locator(".js-plotly-plot").first
+        while not figure.evaluate("figure => figure.calcdata?.length > 0"):
+            assert time.monotonic() < deadline, "the figure was not drawn"
+            self.page.wait_for_timeout(100)
         self.settle()
 
     def picture(self) -> str:
@@ -373,9 +377,7 @@ class PanelPage:
 
     def wait_for_no_error(self) -> None:
         """Wait until the error line is empty."""
-        self.page.wait_for_function(
-            "() => document.querySelector('.sparselab-panel .sparselab-error').innerText === ''"
-        )
+        expect(self.root.locator(".sparselab-error").first).to_have_text("", timeout=PATIENCE_MS)
 
     def screenshot(self, name: str) -> None:
         """Save the panel as it looks now, for a person to look at."""
