@@ -5,23 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import papermill
 import pytest
+from notebook_cases import CASES, FOLDER, NOTEBOOKS
 
-import sparselab as sl
 from sparselab import export
 from sparselab.batch import read_parameters
 from sparselab.batch.results import Number, collect
-from sparselab.batch.run import RunRecord, run_notebook
+from sparselab.batch.run import RunRecord
 from sparselab.batch.sweep import load_sweep
 
-FOLDER = Path(__file__).parent.parent / "notebooks"
-NOTEBOOKS = sorted(FOLDER.glob("*.ipynb"))
 SWEEPS = sorted(FOLDER.glob("*.yaml"))
-
-Numbers = dict[str, float]
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
@@ -81,62 +76,21 @@ def test_the_demo_runs_every_notebook_as_it_is() -> None:
 # -- run headless ----------------------------------------------------------------------------------
 
 
-def check_start_here(given: dict[str, Any], numbers: Numbers) -> None:
-    overlaps = sl.load_overlap("system_prompts").restrict(given["length"])
-    best = sl.optimal_frontier(overlaps, given["budget"]).expected[given["budget"]]
-    assert numbers["expected_recompute_optimal"] == pytest.approx(best, rel=1e-12)
-    assert numbers["expected_recompute_balanced"] > best
-
-
-def check_checkpoint_placement(given: dict[str, Any], numbers: Numbers) -> None:
-    overlaps = sl.load_overlap("quality").restrict(given["length"])
-    best = sl.optimal_frontier(overlaps, given["budget"]).expected[given["budget"]]
-    assert numbers["expected_recompute_optimal"] == pytest.approx(best, rel=1e-12)
-    assert numbers["expected_recompute_balanced"] > best
-
-
-def check_drift(given: dict[str, Any], numbers: Numbers) -> None:
-    # Overlaps that drift away from a frozen plan cost it more than a plan that forgets.
-    assert 0 <= numbers["regret_decayed"] < numbers["regret_frozen"]
-    assert 0 < numbers["best_gamma_measured"] < 1
-
-
-def check_memory_and_serving(given: dict[str, Any], numbers: Numbers) -> None:
-    # 27B: 146.8 MiB a checkpoint and 64 KiB of KV a token.
-    assert numbers["break_even"] == pytest.approx(146.8 * 1024 / 64, rel=1e-3)
-    dense = 1 + sl.HybridArchitecture.preset("qwen3.5-27b").checkpoint_kv_tokens
-    assert numbers["dense_over_kv"] == pytest.approx(dense)
-
-
-Check = Callable[[dict[str, Any], Numbers], None]
-
-# Small parameters, and what must come out of them.
-CASES: dict[str, tuple[dict[str, Any], Check]] = {
-    "00_start_here": ({"length": 4096, "budget": 2}, check_start_here),
-    "01_checkpoint_placement": ({"length": 4096, "budget": 2}, check_checkpoint_placement),
-    "02_drift_and_robustness": (
-        {"swing": 120, "requests": 300, "depths": 6, "window": 40, "repeats": 1},
-        check_drift,
-    ),
-    "05_memory_and_serving": (
-        {"model": "qwen3.5-27b", "length": 2048, "budget": 2},
-        check_memory_and_serving,
-    ),
-}
-
-
 def test_every_notebook_has_a_case() -> None:
     assert sorted(CASES) == [path.stem for path in NOTEBOOKS]
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("stem", sorted(CASES))
-def test_a_notebook_runs_headless_and_its_numbers_are_right(stem: str, tmp_path: Path) -> None:
-    given, check = CASES[stem]
-    folder = tmp_path / stem
-    record: RunRecord = run_notebook(FOLDER / f"{stem}.ipynb", folder, given, timeout_s=300)
+def test_a_notebook_runs_headless_and_its_numbers_are_right(
+    stem: str, run_notebook_case: Callable[[str], Path]
+) -> None:
+    folder = run_notebook_case(stem)
+    record = RunRecord.load(folder)
+    assert record is not None
     assert record.error is None
     assert record.parameters["live"] is False
+    given, check = CASES[stem]
     check(given, {name: number["value"] for name, number in record.numbers.items()})
 
     executed = export.read_notebook(folder / f"{stem}.ipynb")

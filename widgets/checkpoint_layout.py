@@ -13,10 +13,10 @@ from traitlets import Int, Unicode, link
 import sparselab as sl
 from sparselab.simulator import SimulationResult
 from sparselab.validation import check_choice, check_integer
-from sparselab.workloads import Workload
 from widgets import controls
 from widgets.figures.checkpoint_layout import RequestView, checkpoint_layout_spec
 from widgets.panel import Panel
+from widgets.workload_study import load_workload
 
 # Shipped samples and synthetic workloads: small, offline, and loaded in a moment.
 WORKLOADS = (
@@ -27,7 +27,8 @@ WORKLOADS = (
     "append_only_chat",
     "mooncake",
 )
-# A trace has its own order of arrival; the others come group after group and are mixed.
+# A trace, or a file of one's own, is in order of arrival; the others come group after group and
+# are mixed.
 IN_ORDER = ("mooncake",)
 LARGEST_BUDGET = 16
 PLAY_INTERVAL_MS = 700
@@ -38,6 +39,7 @@ class CheckpointLayout(Panel):
 
     Attributes:
         workload: one of the shipped samples or synthetic workloads.
+        path: a file of your own to replay instead.
         policy: which places the checkpoints.
         budget: checkpoints allowed in an entry, for policies that need a budget.
         model: whose bytes are shown.
@@ -47,6 +49,7 @@ class CheckpointLayout(Panel):
     title = "Checkpoint layout"
 
     workload = Unicode(WORKLOADS[0]).tag(parameter=True)
+    path = Unicode("").tag(parameter=True)
     policy = Unicode("balanced").tag(parameter=True)
     budget = Int(4).tag(parameter=True)
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
@@ -55,7 +58,8 @@ class CheckpointLayout(Panel):
     def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
         """Return the whole simulation and the view of the one request."""
         check_integer("request", parameters["request"], minimum=1)
-        simulated = _simulate(*(parameters[k] for k in ("workload", "policy", "budget", "model")))
+        names = ("workload", "path", "policy", "budget", "model")
+        simulated = _simulate(*(parameters[name] for name in names))
         number = min(parameters["request"], len(simulated.requests))
         return simulated, request_view(simulated, number, _words(simulated))
 
@@ -69,11 +73,18 @@ class CheckpointLayout(Panel):
 
     def code(self, parameters: dict[str, Any]) -> str:
         """Return the simulation and the row that is shown."""
-        order = "" if parameters["workload"] in IN_ORDER else ".interleave(0)"
+        path = parameters["path"].strip()
+        seed = _seed(parameters["workload"], path)
+        loaded = (
+            f"sl.workloads.load(sl.workloads.recognise({path!r}), path={path!r})"
+            if path
+            else f"sl.workloads.load({parameters['workload']!r})"
+        )
+        order = "" if seed is None else f".interleave({seed})"
         return "\n".join(
             (
                 "import sparselab as sl",
-                f"workload = sl.workloads.load({parameters['workload']!r}){order}",
+                f"workload = {loaded}{order}",
                 f"result = sl.simulate(workload, {parameters['policy']!r}, {parameters['budget']}, "
                 f"architecture={parameters['model']!r})",
                 f"print(result.requests.iloc[{parameters['request'] - 1}])",
@@ -88,7 +99,7 @@ class CheckpointLayout(Panel):
             "Request",
             "Which request of the simulation is shown; the arrow keys step through them.",
             1,
-            len(_workload(self.workload)),
+            len(self.result[0].requests),
         )
         play = w.Play(
             min=1,
@@ -99,9 +110,10 @@ class CheckpointLayout(Panel):
         link((shown, "value"), (play, "value"))
 
         def fit(_change: Any) -> None:
-            shown.max = play.max = len(_workload(self.workload))
+            if not self.error:
+                shown.max = play.max = len(self.result[0].requests)
 
-        self.observe(fit, "workload")
+        self.observe(fit, ["workload", "path"])
         return [
             controls.row(
                 controls.choice(
@@ -110,6 +122,13 @@ class CheckpointLayout(Panel):
                     "Workload",
                     "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
                     WORKLOADS,
+                ),
+                controls.text(
+                    self,
+                    "path",
+                    "Your own file",
+                    "A trace or data set to replay instead; Enter reads it, empty returns.",
+                    "trace.jsonl",
                 ),
                 controls.choice(
                     self,
@@ -172,13 +191,13 @@ def _words(simulated: SimulationResult) -> str:
     )
 
 
-@lru_cache(maxsize=len(WORKLOADS))
-def _workload(name: str) -> Workload:
-    check_choice("workload", name, WORKLOADS)
-    loaded = sl.workloads.load(name)
-    return loaded if name in IN_ORDER else loaded.interleave(0)
+def _seed(workload: str, path: str) -> int | None:
+    """Return the seed that requests are mixed with, or ``None`` where their order stays."""
+    return None if path or workload in IN_ORDER else 0
 
 
 @lru_cache(maxsize=16)
-def _simulate(workload: str, policy: str, budget: int, model: str) -> SimulationResult:
-    return sl.simulate(_workload(workload), policy, budget, architecture=model)
+def _simulate(workload: str, path: str, policy: str, budget: int, model: str) -> SimulationResult:
+    check_choice("workload", workload, WORKLOADS)
+    requests = load_workload(workload, path, _seed(workload, path.strip()))
+    return sl.simulate(requests, policy, budget, architecture=model)

@@ -45,15 +45,23 @@ PANELS = [
         code="from widgets import DriftExplorer\n"
         "panel = DriftExplorer(requests=300, repeats=2)\npanel",
         slider="Budget M",
-        broken="panel.gamma = 2.0",
-        mended="panel.gamma = 0.9",
-        sentence="gamma must be",
+        broken="panel.requests = 0",
+        mended="panel.requests = 400",
+        sentence="requests must be at least 1",
     ),
     Case(
         name="WorkloadExplorer",
         code="from widgets import WorkloadExplorer\n"
         "panel = WorkloadExplorer(workload='append_only_chat', align=1)\npanel",
         slider="Capacity",
+        broken="panel.path = 'nowhere.jsonl'",
+        mended="panel.path = ''",
+        sentence="no such file: nowhere.jsonl",
+    ),
+    Case(
+        name="CheckpointLayout",
+        code="from widgets import CheckpointLayout\npanel = CheckpointLayout()\npanel",
+        slider="Request",
         broken="panel.path = 'nowhere.jsonl'",
         mended="panel.path = ''",
         sentence="no such file: nowhere.jsonl",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 import ipywidgets
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 
 import sparselab as sl
+from sparselab.shipped_data import sample
 from widgets import CheckpointLayout
 from widgets.checkpoint_layout import WORKLOADS
 from widgets.figures.checkpoint_layout import BAR_HEIGHT
@@ -119,15 +122,26 @@ def test_the_figure_is_changed_in_place_from_request_to_request() -> None:
         ({"model": "qwen"}, "unknown preset 'qwen'"),
         ({"budget": -1}, "budget must be at least 0"),
         ({"request": 0}, "request must be at least 1"),
+        ({"path": "nowhere.jsonl"}, "no such file: nowhere.jsonl"),
     ],
 )
 def test_bad_settings_are_named(change: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
         CheckpointLayout(**change).static()
 
 
-def test_the_code_prints_the_row_shown() -> None:
-    panel = CheckpointLayout(workload="quality", policy="balanced", budget=2, request=20)
+def test_a_file_of_ones_own_is_replayed_in_its_order(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    rows = [{"group": "a", "tokens": list(range(40))}, {"group": "a", "tokens": list(range(50))}]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    panel = CheckpointLayout(path=str(file), policy="last", request=2)
+    view = panel.result[1]
+    assert (view.length, view.overlap, view.resume_point) == (50, 40, 40)
+
+
+@pytest.mark.parametrize("path", ["", str(sample("requests.jsonl"))])
+def test_the_code_prints_the_row_shown(path: str) -> None:
+    panel = CheckpointLayout(workload="quality", path=path, policy="balanced", budget=2, request=20)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(panel.code(panel.parameters()), {})

@@ -1,0 +1,134 @@
+"""Exported pages in a real browser: every plot is drawn, with all outside requests blocked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from jupyter_lab import SCREENSHOTS, WIDTH
+from notebook_cases import CASES
+from playwright.sync_api import Browser, Page
+
+from sparselab.batch.index import write_index
+from sparselab.batch.run import RunRecord
+
+INSIDE = ("file:", "data:", "blob:", "about:")
+DRAWN = "() => [...document.querySelectorAll('.plotly-figure')].every(f => f._fullLayout?._size)"
+
+
+class Offline:
+    """Pages opened from files; whatever they ask of a network or complain about is kept."""
+
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.outside: list[str] = []
+        self.complaints: list[str] = []
+
+    def open(self, path: Path, scheme: str = "light") -> Page:
+        context = self.browser.new_context(
+            offline=True, color_scheme=scheme, viewport={"width": WIDTH, "height": 900}
+        )
+        page = context.new_page()
+        page.on("request", lambda r: self.outside.append(r.url) if not inside(r.url) else None)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on(
+            "console",
+            lambda message: (
+                self.complaints.append(message.text) if message.type == "error" else None
+            ),
+        )
+        page.goto(path.as_uri())
+        return page
+
+
+def inside(url: str) -> bool:
+    return url.startswith(INSIDE)
+
+
+@pytest.fixture
+def offline(browser: Browser) -> Iterator[Offline]:
+    pages = Offline(browser)
+    yield pages
+    assert pages.outside == []
+    assert pages.complaints == []
+
+
+def contrast(page: Page, selector: str) -> float:
+    """The contrast of an element's text (its fill in SVG) to the page, after WCAG 2."""
+    return page.locator(selector).first.evaluate(
+        """element => {
+          const channels = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
+          const luminance = colour => {
+            const [r, g, b] = channels(colour).map(v => v / 255)
+              .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+          };
+          const style = getComputedStyle(element);
+          const own = luminance(element instanceof SVGElement ? style.fill : style.color);
+          const paper = luminance(getComputedStyle(document.body).backgroundColor);
+          return (Math.max(own, paper) + 0.05) / (Math.min(own, paper) + 0.05);
+        }"""
+    )
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("stem", sorted(CASES))
+def test_every_plot_of_a_notebooks_page_is_drawn_in_light_and_dark(
+    stem: str, run_notebook_case: Callable[[str], Path], offline: Offline
+) -> None:
+    path = run_notebook_case(stem) / f"{stem}.html"
+    SCREENSHOTS.mkdir(exist_ok=True)
+    for scheme in ("light", "dark"):
+        page = offline.open(path, scheme)
+        page.wait_for_function(DRAWN)
+        figures = page.locator(".plotly-figure")
+        assert figures.count() > 0
+        for index in range(figures.count()):
+            svg = figures.nth(index).locator(".main-svg").first
+            box = svg.bounding_box()
+            assert box is not None
+            assert box["width"] > 300
+            assert box["height"] > 150
+        assert contrast(page, ".jp-RenderedMarkdown p") > 7
+        assert contrast(page, ".plotly-figure .xtick text, .plotly-figure .gtitle") > 7
+        # Nothing is wider than the page: the reader never scrolls sideways.
+        assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+        page.screenshot(path=SCREENSHOTS / f"page-{stem}-{scheme}.png", full_page=True)
+        page.context.close()
+
+
+def test_a_page_follows_a_change_from_light_to_dark(
+    run_notebook_case: Callable[[str], Path], offline: Offline
+) -> None:
+    page = offline.open(run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html")
+    page.wait_for_function(DRAWN)
+    assert contrast(page, ".plotly-figure .gtitle") > 7
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(
+        "() => getComputedStyle(document.querySelector('.plotly-figure .gtitle')).fill"
+        " === getComputedStyle(document.body).color"
+    )
+    assert contrast(page, ".plotly-figure .gtitle") > 7
+
+
+def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(
+    run_notebook_case: Callable[[str], Path], offline: Offline
+) -> None:
+    stems = ("00_start_here", "05_memory_and_serving")
+    folders = {stem: run_notebook_case(stem) for stem in stems}
+    records = {stem: RunRecord.load(folder) for stem, folder in folders.items()}
+    output = folders[stems[0]].parent
+    write_index(output, "Two notebooks", {k: v for k, v in records.items() if v is not None})
+
+    page = offline.open(output / "index.html")
+    page.wait_for_function(DRAWN)
+    assert page.locator(".card").count() == 2
+    assert page.locator(".card .main-svg").count() > 0
+    assert page.locator(".card dd").count() >= 2
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / "index.png", full_page=True)
+
+    page.locator(".card h2 a").first.click()
+    page.wait_for_function(DRAWN)
+    assert page.url.endswith("00_start_here/00_start_here.html")
