@@ -25,13 +25,15 @@ LOCAL = ("http://127.0.0.1", "ws://127.0.0.1", "data:", "blob:", "about:")
 WIDTH, HEIGHT = 1366, 900
 PATIENCE_MS = 45_000
 
-# The toast that asks about news can be switched off only by a settings file.
-NEWS_SETTINGS = {
+SETTINGS = {
+    # The toast that asks about news can be switched off only here.
     "@jupyterlab/apputils-extension/notification.jupyterlab-settings": {
         "fetchNews": "false",
         "checkForUpdates": False,
         "doNotDisturbMode": True,
-    }
+    },
+    # Every cell stays in the page, wherever it is scrolled to.
+    "@jupyterlab/notebook-extension/tracker.jupyterlab-settings": {"windowingMode": "none"},
 }
 
 
@@ -165,7 +167,7 @@ class Server:
             "JUPYTERLAB_SETTINGS_DIR": "settings",
             "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
         }
-        for name, settings in NEWS_SETTINGS.items():
+        for name, settings in SETTINGS.items():
             file = self.folder / "settings" / name
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(json.dumps(settings))
@@ -242,9 +244,14 @@ class Notebook:
         )
 
     def errors(self) -> list[str]:
-        """Return what cells raised, as shown in the notebook."""
-        outputs = self.page.locator('.jp-OutputArea-output[data-mime-type*="error"], .jp-mod-error')
-        return outputs.all_inner_texts()
+        """Return what cells raised."""
+        return self.page.evaluate(
+            """() => [...window.jupyterapp.shell.currentWidget.content.model.cells]
+              .filter(cell => cell.type === 'code')
+              .flatMap(cell => cell.outputs.toJSON())
+              .filter(output => output.output_type === 'error')
+              .map(output => `${output.ename}: ${output.evalue}`)"""
+        )
 
     def close(self) -> None:
         """Close the page and end the kernel."""
@@ -384,6 +391,7 @@ class PanelPage:
         SCREENSHOTS.mkdir(exist_ok=True)
         # Tall enough for the whole panel, which the notebook would otherwise scroll.
         self.page.set_viewport_size({"width": WIDTH, "height": 1800})
+        self.root.scroll_into_view_if_needed()
         self.settle()
         self.root.screenshot(path=SCREENSHOTS / f"{name}.png")
         self.page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
