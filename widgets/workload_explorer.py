@@ -28,7 +28,6 @@ from widgets.workload_study import (
 )
 
 MEMORY_AXES = ("checkpoints", "GiB")
-ALIGNMENTS = (1, 16, 32, 64, 128, 256, 512)
 
 
 class WorkloadExplorer(Panel):
@@ -167,13 +166,14 @@ class WorkloadExplorer(Panel):
                 unit="entries",
                 continuous=False,
             ),
-            controls.steps(
+            controls.integer(
                 self,
                 "align",
                 "Alignment",
                 "Checkpoints stand on multiples of it.",
-                ALIGNMENTS,
-                "tokens",
+                1,
+                1024,
+                unit="tokens",
                 continuous=False,
             ),
             controls.choice(

@@ -52,7 +52,7 @@ PANELS = [
     Case(
         name="WorkloadExplorer",
         code="from widgets import WorkloadExplorer\n"
-        "panel = WorkloadExplorer(workload='append_only_chat', align=1)\npanel",
+        "panel = WorkloadExplorer(workload='append_only_chat', align=1, capacity=3)\npanel",
         slider="Capacity",
         broken="panel.path = 'nowhere.jsonl'",
         mended="panel.path = ''",

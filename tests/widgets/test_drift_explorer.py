@@ -114,7 +114,7 @@ class TestPanel:
         assert panel.error == ""
 
     def test_a_decay_outside_its_range_is_refused(self):
-        with pytest.raises(ValueError, match="gamma must be at most 1, got 1.5"):
+        with pytest.raises(ValueError, match=r"gamma must be at most 1, got 1\.5"):
             DriftExplorer(gamma=1.5, **SMALL).static()
 
     @pytest.mark.parametrize("settings", [{"gamma": 0.943}, {"swing": 630}])
