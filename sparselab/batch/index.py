@@ -6,7 +6,7 @@ the links to the runs' own pages: its pictures are the first figure of each run,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,8 @@ def write_index(folder: Path, title: str, records: Mapping[str, RunRecord]) -> N
         content_security_policy=CONTENT_SECURITY_POLICY,
         plotly_js=plotly_js() if any(run["picture"] for run in runs) else "",
         runs=runs,
-        parameters=_columns(record.given for record in records.values()),
-        numbers=_columns(record.numbers for record in records.values()),
+        parameters=_given(records.values()),
+        units=_units(records.values()),
         completed=sum(record.completed for record in records.values()),
     )
     write_text(folder / INDEX_FILE, page)
@@ -75,9 +75,19 @@ def _cell(value: Any) -> Any:
     return str(value) if isinstance(value, list) else value
 
 
-def _columns(mappings: Any) -> list[str]:
-    """Return every key of ``mappings`` once, in the order of appearance."""
-    return [key for key in dict.fromkeys(key for m in mappings for key in m) if key != "live"]
+def _given(records: Iterable[RunRecord]) -> list[str]:
+    """Return every parameter that some run was given, in the order of appearance."""
+    names = dict.fromkeys(name for record in records for name in record.given)
+    return [name for name in names if name != "live"]
+
+
+def _units(records: Iterable[RunRecord]) -> dict[str, str]:
+    """Return the unit of every number, in the order of appearance; that of its first run counts."""
+    units: dict[str, str] = {}
+    for record in records:
+        for name, number in record.numbers.items():
+            units.setdefault(name, number["unit"])
+    return units
 
 
 def _describe(folder: Path, name: str, record: RunRecord) -> dict[str, Any]:
@@ -87,7 +97,7 @@ def _describe(folder: Path, name: str, record: RunRecord) -> dict[str, Any]:
     return {
         "name": name,
         "record": record,
-        "numbers": {key: str(Number(**number)) for key, number in record.numbers.items()},
+        "numbers": {key: Number(**number) for key, number in record.numbers.items()},
         "page": f"{name}/{stem}.html" if (folder / name / f"{stem}.html").exists() else None,
         "notebook": f"{name}/{record.notebook}" if notebook.exists() else None,
         "traceback": None if record.completed else f"{name}/{TRACEBACK_FILE}",

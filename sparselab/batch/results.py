@@ -33,9 +33,15 @@ class Number:
     value: float | int
     unit: str = ""
 
+    @property
+    def digits(self) -> str:
+        """The value as readers like it, without the unit: ``12,031`` or ``0.3333``."""
+        if isinstance(self.value, int) or abs(self.value) >= 1000:
+            return f"{self.value:,.0f}"
+        return f"{self.value:.4g}"
+
     def __str__(self) -> str:
-        digits = f"{self.value:,}" if isinstance(self.value, int) else f"{self.value:,.4g}"
-        return f"{digits} {self.unit}".strip()
+        return f"{self.digits} {self.unit}".strip()
 
 
 @dataclass(frozen=True)

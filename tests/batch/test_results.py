@@ -112,6 +112,7 @@ def test_outside_a_notebook_the_value_is_checked_and_nothing_printed(
     [
         (results.Number(12_031, "requests"), "12,031 requests"),
         (results.Number(0.33333333), "0.3333"),
+        (results.Number(123456.7, "tokens"), "123,457 tokens"),
         (results.Number(1234.5, "tokens"), "1,234 tokens"),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_sweep_runs_everything_once_and_lists_it(sweep_file: Path) -> None:
     assert "<h1>Tiny runs</h1>" in page
     assert "3 runs, 3 completed" in page
     assert "size = 2" in page
-    assert "4 tokens" in page
+    assert "4 <small>tokens</small>" in page
     assert "Figure of a" in page
     assert f'href="{sweep.runs[0].name}/tiny.html"' in page
 
