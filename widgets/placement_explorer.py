@@ -83,6 +83,8 @@ class PlacementExplorer(Panel):
         words = overlaps.words
         if OWN in shown and beyond:
             words += f"; {beyond} of your own checkpoints beyond N left out"
+        if parameters["cost"] != TOKENS:
+            words += f"; cost: prefill FLOPs of {parameters['cost']}"
         return compare(
             overlaps.distribution,
             parameters["budget"],

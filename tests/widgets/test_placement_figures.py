@@ -57,7 +57,7 @@ def test_more_teeth_than_pixels_are_drawn_by_their_highest_points_and_say_so():
     assert note == " (highest in each 22 tokens)"
     assert set(highest[:-1]) == {7}
     labels = placement.comparison_spec(c)["layout"]["yaxis2"]["ticktext"]
-    assert labels[POLICIES.index("block")] == "block<br>(512, as a band)"
+    assert labels[POLICIES.index("block")] == "block (512: band)"
 
 
 def test_hovering_a_depth_says_where_each_policy_resumes_and_what_it_recomputes():

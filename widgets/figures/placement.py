@@ -118,6 +118,7 @@ def _depth_traces(comparison: Comparison) -> list[Trace]:
 
 def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
     rows = comparison.rows
+    labels = [_row_label(row) for row in rows]
     width = _bin_width(comparison.distribution)
     # The strips take what their rows need, the sawtooth the rest.
     strips = 0.77 - min(0.32, 0.05 * (len(rows) + 1))
@@ -132,7 +133,7 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "yanchor": "bottom",
         },
         "margin": {
-            "l": max(70, 12 + 7 * max((len(row.name) for row in rows), default=0)),
+            "l": max(70, 14 + 7 * max(map(len, labels), default=0)),
             "r": 12,
             "t": 78,
             "b": 48,
@@ -163,7 +164,7 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "anchor": "x",
             "range": [len(rows) - 0.4, -0.6],
             "tickvals": list(range(len(rows))),
-            "ticktext": [_row_label(row) for row in rows],
+            "ticktext": labels,
             "zeroline": False,
             "fixedrange": True,
         },
@@ -233,7 +234,7 @@ def _hover_trace(comparison: Comparison) -> Trace:
 def _row_label(row: Row) -> str:
     count = len(row.schedule)
     if count > MOST_TEETH:
-        return f"{row.name}<br>({count:,}, as a band)"
+        return f"{row.name} ({count:,}: band)"
     return row.name
 
 
