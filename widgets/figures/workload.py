@@ -27,6 +27,7 @@ Trace = dict[str, Any]
 BINS = 60
 ENTRIES_SHOWN = 12
 CHECKPOINT_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+GIB_TICKS = tuple(digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5))
 
 STYLES = {
     HISTOGRAM: theme.policy_style("optimal"),
@@ -161,12 +162,13 @@ def shares_figure(
     figure.add_vline(
         overlap,
         line={"color": theme.VERMILLION, "dash": "longdash"},
-        annotation_text=f"overlaps at all: {overlap:.1%}",
-        annotation_font_color=theme.TEXT,
+        annotation={"text": f"overlaps: {overlap:.1%}", "font": {"color": theme.TEXT}},
+        annotation_position="top",
     )
     figure.update_xaxes(title_text=y_title, tickformat=".0%", range=[0, min(1.0, overlap * 1.15)])
     figure.update_yaxes(autorange="reversed")
-    return theme.apply(figure, height=130 + 36 * len(shares), title=title)
+    figure.update_layout(margin={"l": 24 + 7 * int(shares["name"].str.len().max()), "t": 64})
+    return theme.apply(figure, height=150 + 36 * len(shares), title=title)
 
 
 def live_figure(counted: pd.DataFrame, measured: pd.DataFrame, title: str) -> go.Figure:
@@ -289,8 +291,9 @@ def _memory_axis(study: WorkloadStudy, architecture: sl.HybridArchitecture, x: s
         "title": {"text": f"GiB of KV and checkpoints held at once, {architecture.name}"},
         "type": "log",
         "autorange": True,
-        "tickmode": "linear",
-        "dtick": "D2",
+        "tickmode": "array",
+        "tickvals": list(GIB_TICKS),
+        "ticktext": [f"{tick:g}" for tick in GIB_TICKS],
     }
 
 
@@ -352,7 +355,7 @@ def _floor_text(study: WorkloadStudy) -> dict[str, Any]:
         "x": 0.01,
         "y": _floor(study),
         "xanchor": "left",
-        "yanchor": "bottom",
+        "yanchor": "top",
         "showarrow": False,
         "text": f"{_floor(study):.1%} overlaps no retained entry",
         "font": {"color": theme.TEXT, "size": 11},
