@@ -92,9 +92,9 @@ def test_voila_serves_the_notebook_with_a_panel_that_answers(
         panel = PanelPage(served)  # type: ignore[arg-type]
         panel.wait_until_drawn()
         assert served.page.locator("h1").first.inner_text()
-        figures = served.page.locator(".js-plotly-plot")
-        static = served.page.locator(".jp-RenderedPlotly, .plotly-graph-div")
-        assert figures.count() >= max(1, static.count()), "a figure outside the panel is not drawn"
+        pictures = served.page.locator(".jp-RenderedPlotly, .plotly-graph-div")
+        for index in range(pictures.count()):
+            pictures.nth(index).locator(".main-svg").first.wait_for(state="attached")
 
         drawn = panel.picture()
         panel.press("Budget M", "ArrowRight")
