@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from sparselab.files import open_text, sha256, write_json, write_text
+from sparselab.files import sha256, write_json, write_text
 from sparselab.overlap import OverlapDistribution
 from sparselab.shipped_data import DESCRIPTION, data_folder
 from sparselab.workloads import Workload, load
+from sparselab.workloads.records import read_table
 
 NARRATIVEQA_FILE = "narrativeqa_documents.csv"
 WORDS_PER_CELL = 1000
@@ -138,11 +139,15 @@ def build(source: Path, target: Path) -> list[str]:
     if missing:
         raise FileNotFoundError(f"{source} lacks {', '.join(missing)}.")
 
-    write_text(target / "samples/trace_mooncake.jsonl", "".join(mooncake_sample()))
-    write_text(target / "samples/trace_qwen_bailian.jsonl", "".join(qwen_bailian_sample()))
     measured = [(table, *measure(table.read(source))) for table in TABLES]
     lengths = count_lengths(source / NARRATIVEQA_FILE)
+    traces = {
+        "mooncake": "".join(mooncake_sample()),
+        "qwen_bailian": "".join(qwen_bailian_sample()),
+    }
 
+    for name, lines in traces.items():
+        write_text(target / f"samples/trace_{name}.jsonl", lines)
     for table, distribution, _ in measured:
         distribution.to_csv(target / f"overlaps/{table.name}.csv")
     write_text(target / "narrativeqa_lengths.csv", lengths)
@@ -180,9 +185,11 @@ def measure(workload: Workload) -> tuple[OverlapDistribution, dict[str, Any]]:
 def count_lengths(file: Path) -> str:
     """Return a CSV that counts NarrativeQA's documents by kind and cells of 1,000 words."""
     cells: Counter[tuple[str, int]] = Counter()
-    with open_text(file) as stream:
-        for row in csv.DictReader(stream):
-            cells[row["kind"], int(row["story_word_count"]) // WORDS_PER_CELL] += 1
+    for where, row in read_table(file, ("kind", "story_word_count")):
+        words = row["story_word_count"]
+        if not words.isdecimal():
+            raise ValueError(f"{where}: 'story_word_count' must be a whole number, got {words!r}.")
+        cells[row["kind"], int(words) // WORDS_PER_CELL] += 1
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(("kind", "words_from", "words_to", "documents"))

@@ -102,14 +102,21 @@ def open_text(path: str | Path) -> Iterator[TextIO]:
         raise ValueError(f"{path} is not UTF-8 text ({error.reason}).") from None
 
 
-def parse_json(text: str, where: str) -> Any:
-    """Return the value of a JSON text; ``where`` begins the message of the ``ValueError``."""
+def parse_json(text: str, path: str | Path, line: int = 1) -> Any:
+    """Return the value of a JSON text that begins at ``line`` of the file ``path``.
+
+    Raises ``ValueError`` naming the file and line where it is not valid.
+    """
     try:
         return json.loads(text)
+    except json.JSONDecodeError as error:
+        line += error.lineno - 1
+        reason = f"{error.msg}, column {error.colno}"
     except RecursionError:
-        raise ValueError(f"{where}: not valid JSON (nested too deeply).") from None
-    except ValueError as error:
-        raise ValueError(f"{where}: not valid JSON ({error}).") from None
+        reason = "nested too deeply"
+    except ValueError as error:  # integers of more digits than Python reads
+        reason = str(error).partition(":")[0]
+    raise ValueError(f"{path}, line {line}: not valid JSON ({reason}).")
 
 
 def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -124,7 +131,7 @@ def read_json_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             if not line.strip():
                 continue
             found = True
-            value = parse_json(line, f"{path}, line {number}")
+            value = parse_json(line.rstrip(), path, number)
             if not isinstance(value, dict):
                 raise ValueError(
                     f"{path}, line {number}: a JSON object is expected, got {type(value).__name__}."

@@ -63,6 +63,16 @@ def test_document_lengths_are_counted_in_cells(tmp_path):
     ]
 
 
+def test_a_document_list_that_does_not_fit_is_named_with_its_line(tmp_path):
+    file = tmp_path / "documents.csv"
+    file.write_text("kind,story_word_count\nmovie,999\nmovie,many\n")
+    with pytest.raises(ValueError, match="line 3: 'story_word_count' must be a whole number, got"):
+        count_lengths(file)
+    file.write_text("kind,words\nmovie,999\n")
+    with pytest.raises(ValueError, match="line 1: the column 'story_word_count' is missing"):
+        count_lengths(file)
+
+
 def test_missing_sources_are_named_and_nothing_is_written(tmp_path):
     source, target = tmp_path / "source", tmp_path / "target"
     source.mkdir()

@@ -6,7 +6,6 @@ same one a line), and OpenAI-style JSON lines, ``{"messages": [{"role", "content
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparselab.files import open_text, read_json_lines
+from sparselab.files import open_text, parse_json, read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.workloads.chat_format import (
     Encode,
@@ -98,12 +97,7 @@ def _read_objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             yield f"{file}, line {number}", record
         return
     with open_text(file) as stream:
-        try:
-            chats = json.load(stream)
-        except json.JSONDecodeError as error:
-            raise ValueError(
-                f"{file}, line {error.lineno}: not valid JSON ({error.msg})."
-            ) from None
+        chats = parse_json(stream.read(), file)
     if not chats:
         raise ValueError(f"{file} holds an empty list: at least one chat is expected.")
     for number, chat in enumerate(chats, start=1):

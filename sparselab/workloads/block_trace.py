@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparselab.validation import check_integer
+from sparselab.validation import check_token_count
 from sparselab.workloads.records import get_field
 from sparselab.workloads.workload import Request
 
@@ -23,7 +23,7 @@ def block_ids(
     """Return the block ids of a request and its length in tokens, once they fit together.
 
     A trace may name every block or only the full ones; in the second case the last, partly filled
-    block gets an id of its own (``-number``), which no other request has.
+    block gets an id of its own, which no other request has.
     """
     length = get_field(record, "input_length", int, where)
     if length < 1:
@@ -35,7 +35,8 @@ def block_ids(
             f"at {block_size} tokens a block: is the block size right?"
         )
     if ids.size < needed:
-        ids = np.append(ids, -number)
+        # Counted up from the least integer, where no numbering of blocks begins.
+        ids = np.append(ids, np.iinfo(np.int64).min + number)
     return ids, length
 
 
@@ -46,4 +47,4 @@ def in_order_of_arrival(requests: Iterable[Request]) -> list[Request]:
 
 def check_block_size(block_size: int) -> int:
     """Return the tokens in a block, a positive integer."""
-    return check_integer("block_size", block_size, minimum=1)
+    return check_token_count("block_size", block_size)

@@ -17,7 +17,7 @@ from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.workloads.block_trace import in_order_of_arrival
 from sparselab.workloads.chat_format import Encode, answer_ids, message_ids, read_messages
-from sparselab.workloads.records import check_keys, get_arrival, get_field, get_ids, get_text
+from sparselab.workloads.records import check_keys, get_arrival, get_field, get_text, get_tokens
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -69,10 +69,7 @@ def _read_ids(
     record: dict[str, Any], kind: str, encode: Encode | None, where: str
 ) -> NDArray[np.int64]:
     if encode is None:
-        ids = get_ids(record, kind, where)
-        if not ids.size:
-            raise ValueError(f"{where}: 'tokens' is empty.")
-        return ids
+        return get_tokens(record, where)
     if kind == "text":
         return encode(get_text(record, "text", where))
     messages = read_messages(get_field(record, "messages", list, where), where)

@@ -11,7 +11,6 @@ tokenised apart, so that a story of 100,000 tokens is tokenised once. Three sour
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from sparselab.files import open_text, read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.validation import check_integer
 from sparselab.workloads.hub import hub_id, hub_rows
-from sparselab.workloads.records import get_field, get_text
+from sparselab.workloads.records import get_field, get_text, read_table
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -98,12 +97,12 @@ def _from_rows(rows: Iterator[tuple[int, dict[str, Any]]], where: str) -> Iterat
 
 def _from_folder(folder: Path, split: str | None) -> Iterator[Story]:
     """Yield the stories of a folder, or of one part of it, in the order of ``documents.csv``."""
-    documents = _read_csv(folder / "documents.csv", ("document_id", "set"))
+    documents = list(read_table(folder / "documents.csv", ("document_id", "set")))
     known = sorted({row["set"] for _, row in documents})
     if split is not None and split not in known:
         raise ValueError(f"split must be one of {', '.join(known)} for {folder}, got {split!r}.")
     asked: dict[str, list[str]] = {}
-    for where, row in _read_csv(folder / "qaps.csv", ("document_id", "question")):
+    for where, row in read_table(folder / "qaps.csv", ("document_id", "question")):
         asked.setdefault(row["document_id"], []).append(get_text(row, "question", where))
     for where, row in documents:
         story_id = row["document_id"]
@@ -116,21 +115,3 @@ def _from_folder(folder: Path, split: str | None) -> Iterator[Story]:
         if not text.strip():
             raise ValueError(f"{folder / 'tmp' / story_id}.content is empty.")
         yield story_id, text, asked[story_id]
-
-
-def _read_csv(path: Path, columns: tuple[str, ...]) -> list[tuple[str, dict[str, str]]]:
-    """Return ``(place, row)`` of a CSV that must have these columns, and at least one row."""
-    with open_text(path) as stream:
-        reader = csv.DictReader(stream)
-        missing = [name for name in columns if name not in (reader.fieldnames or ())]
-        if missing:
-            raise ValueError(f"{path}, line 1: the column {missing[0]!r} is missing.")
-        rows = []
-        for row in reader:
-            where = f"{path}, line {reader.line_num}"
-            if any(row[name] is None for name in columns):
-                raise ValueError(f"{where}: the row is too short.")
-            rows.append((where, row))
-    if not rows:
-        raise ValueError(f"{path} has a header but no rows.")
-    return rows

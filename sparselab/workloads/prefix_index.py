@@ -22,6 +22,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sparselab.validation import check_integers
+
 
 class Match(NamedTuple):
     """The deepest shared prefix: ``depth`` elements, shared with the stored sequence ``entry``.
@@ -72,7 +74,7 @@ class PrefixIndex:
 
         Time: linear in the number of elements at most.
         """
-        depth, node, _ = self._descend(_as_sequence(tokens))
+        depth, node, _ = self._descend(check_integers("tokens", tokens))
         return Match(depth, node.newest) if depth else Match(0, None)
 
     def insert(self, tokens: ArrayLike) -> int:
@@ -88,7 +90,7 @@ class PrefixIndex:
 
         Time: linear in the number of elements.
         """
-        sequence = _as_sequence(tokens)
+        sequence = check_integers("tokens", tokens)
         if not sequence.size:
             raise ValueError("tokens must hold at least one element, got none.")
         depth, node, within = self._descend(sequence)
@@ -153,16 +155,6 @@ def common_prefix(a: NDArray[np.int64], b: NDArray[np.int64]) -> int:
     return first if shorter and differs[first] else shorter
 
 
-def _as_sequence(tokens: ArrayLike) -> NDArray[np.int64]:
-    """Return ``tokens`` as a 1-D ``int64`` array, without a copy where it is one."""
-    array = np.asarray(tokens)
-    if array.ndim != 1:
-        raise ValueError(f"tokens must be one-dimensional, got shape {array.shape}.")
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"tokens must be integers, got {array.dtype} values.")
-    return array.astype(np.int64, copy=False)
-
-
 def _upwards(node: _Node | None) -> Iterator[_Node]:
     """Yield ``node`` and what is above it, up to the root."""
     while node is not None:
@@ -178,6 +170,9 @@ def _split(node: _Node, within: int) -> _Node:
     upper.newest = node.newest
     parent.children[int(upper.tokens[0])] = upper
     node.tokens = node.tokens[within:]
+    # A view keeps the run that it was cut from alive; once that is half waste, a copy is cheaper.
+    if node.tokens.base is not None and node.tokens.base.size > 2 * node.tokens.size:
+        node.tokens = node.tokens.copy()
     node.parent = upper
     upper.children[int(node.tokens[0])] = node
     return upper

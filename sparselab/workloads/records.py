@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from sparselab.files import read_csv
+from sparselab.validation import shorten
 
 Kind = TypeVar("Kind")
 
@@ -22,7 +26,10 @@ def get_field(record: Mapping[str, Any], key: str, kind: type[Kind], where: str)
         raise ValueError(f"{where}: the key {key!r} is missing (found: {', '.join(record)}).")
     value = record[key]
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value)
+        try:
+            value = float(value)
+        except OverflowError:
+            raise ValueError(f"{where}: {key!r} is too large, got {shorten(value)}.") from None
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         raise ValueError(f"{where}: {key!r} must be {_NAMES[kind]}, got {shorten(value)}.")
     return value
@@ -37,15 +44,31 @@ def get_text(record: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def get_ids(record: Mapping[str, Any], key: str, where: str) -> NDArray[np.int64]:
-    """Return a field that must be a list of integers, as an array."""
+    """Return a field that must be a list of integers of at most 64 bits, as an array.
+
+    Unsigned ones from 2**63 on, as some traces have for hashes, keep their bits.
+    """
     values = get_field(record, key, list, where)
-    if not values:
-        return np.zeros(0, dtype=np.int64)
-    array = np.asarray(values) if all(type(value) is int for value in values) else np.zeros(1)
-    # Integers beyond 64 bits become objects, which no hash or token id needs.
-    if array.dtype.kind not in "iu":
-        raise ValueError(f"{where}: {key!r} must be a list of integers, got {shorten(values)}.")
-    return array.astype(np.int64)
+    if all(type(value) is int for value in values):
+        for dtype in (np.int64, np.uint64):
+            try:
+                return np.array(values, dtype).astype(np.int64, copy=False)
+            except OverflowError:
+                continue
+    raise ValueError(
+        f"{where}: {key!r} must be a list of integers of at most 64 bits, got {shorten(values)}."
+    )
+
+
+def get_tokens(record: Mapping[str, Any], where: str) -> NDArray[np.int64]:
+    """Return the field ``tokens``, which must be a list of token ids and not empty."""
+    ids = get_ids(record, "tokens", where)
+    if not ids.size:
+        raise ValueError(f"{where}: 'tokens' is empty.")
+    if ids.min() < 0:
+        wrong = record["tokens"][int(ids.argmin())]
+        raise ValueError(f"{where}: 'tokens' must be token ids in 0..2**63 - 1, got {wrong}.")
+    return ids
 
 
 def get_arrival(record: Mapping[str, Any], key: str, where: str, seconds: float = 1.0) -> float:
@@ -66,7 +89,19 @@ def check_keys(record: Mapping[str, Any], allowed: Iterable[str], where: str) ->
         )
 
 
-def shorten(value: Any, limit: int = 40) -> str:
-    """Return a value's ``repr``, cut to ``limit`` characters."""
-    text = repr(value)
-    return text if len(text) <= limit else text[:limit] + "..."
+def read_table(path: Path, columns: Iterable[str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield ``(place, row)`` of a CSV that must have these columns, and at least one row."""
+    columns, rows = list(columns), read_csv(path)
+    _, header = next(rows, (1, []))
+    for name in columns:
+        if name not in header:
+            raise ValueError(f"{path}, line 1: the column {name!r} is missing.")
+    empty = True
+    for number, fields in rows:
+        empty = False
+        row, where = dict(zip(header, fields, strict=False)), f"{path}, line {number}"
+        if not row.keys() >= set(columns):
+            raise ValueError(f"{where}: the row is too short.")
+        yield where, row
+    if empty:
+        raise ValueError(f"{path} has a header but no rows.")

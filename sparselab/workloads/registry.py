@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
 
-from sparselab.files import open_text, read_json_lines
+from sparselab.files import as_path, open_text, read_json_lines
 from sparselab.validation import check_choice
 from sparselab.workloads import (
     append_only_chat,
@@ -63,6 +63,8 @@ def load(name: str, path: str | Path | None = None, **chosen: Any) -> Workload:
     for option in chosen:
         check_choice(f"option of workload {name!r}", option, options(name))
     check_choice("workload", name, _LOADERS)
+    if path is not None:
+        as_path("path", path)
     return _LOADERS[name].load(path, **chosen)
 
 
@@ -72,7 +74,7 @@ def recognise(path: str | Path) -> str:
     Lines with ``messages`` are taken as chats, unless they have ``group`` or ``arrival``. Raises
     ``ValueError`` where nothing is recognised.
     """
-    path = Path(path)
+    path = as_path("path", path)
     if path.is_dir():
         return "narrativeqa" if (path / "qaps.csv").exists() else "system_prompts"
     with open_text(path) as stream:
@@ -84,7 +86,7 @@ def recognise(path: str | Path) -> str:
         if wanted <= keys:
             return name
     raise ValueError(
-        f"{path}: the format is not recognised from its keys {', '.join(record)}; "
+        f"{path}: the format is not recognised from its keys {', '.join(record) or 'none'}; "
         f"name one of {', '.join(_LOADERS)}."
     )
 

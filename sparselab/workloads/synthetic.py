@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparselab.overlap import OverlapDistribution
-from sparselab.validation import check_integer
+from sparselab.validation import check_instance, check_integer
 from sparselab.workloads.workload import Request, Workload
 
 SUMMARY = "synthetic: groups of random anchors, overlaps drawn from an OverlapDistribution"
@@ -33,11 +33,13 @@ def load(
         raise ValueError(f"path must be left out for a synthetic workload, got {path!r}.")
     if distribution is None:
         distribution = OverlapDistribution.uniform(4096)
+    check_instance("distribution", distribution, OverlapDistribution)
     groups = check_integer("groups", groups, minimum=1)
     requests_per_group = check_integer("requests_per_group", requests_per_group, minimum=1)
     total = groups * requests_per_group
     # Every request may need an id of its own where it leaves its anchor.
     vocabulary = check_integer("vocabulary", vocabulary, minimum=groups + total)
+    check_integer("vocabulary", vocabulary, maximum=2**31)
     rng = np.random.default_rng(check_integer("seed", seed, minimum=0))
 
     requests = []

@@ -50,6 +50,7 @@ def load(
         provenance={
             "generator": "synthetic_narrativeqa",
             "documents": documents,
+            "questions_per_document": questions_per_document,
             "tokens_per_word": tokens_per_word,
             "seed": seed,
         },

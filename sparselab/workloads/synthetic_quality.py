@@ -37,5 +37,10 @@ def load(
         questions_per_document=questions_per_document,
         question_tokens=QUESTION_TOKENS,
         rng=rng,
-        provenance={"generator": "synthetic_quality", "documents": documents, "seed": seed},
+        provenance={
+            "generator": "synthetic_quality",
+            "documents": documents,
+            "questions_per_document": questions_per_document,
+            "seed": seed,
+        },
     )

@@ -9,17 +9,22 @@ column.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sparselab.files import open_text, read_json_lines
+from sparselab.files import as_path, open_text, read_csv, read_json_lines
 from sparselab.shipped_data import sample
-from sparselab.validation import check_integer
-from sparselab.workloads.records import check_keys, get_field, get_ids, get_text
+from sparselab.validation import check_integer, shorten
+from sparselab.workloads.records import (
+    check_keys,
+    get_field,
+    get_text,
+    get_tokens,
+    read_table,
+)
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -43,7 +48,7 @@ def load(
     queries_per_prompt = check_integer("queries_per_prompt", queries_per_prompt, minimum=1)
     seed = check_integer("seed", seed, minimum=0)
     place = sample("system_prompts") if path is None else Path(path)
-    query_file = sample("queries.jsonl") if queries is None else Path(queries)
+    query_file = sample("queries.jsonl") if queries is None else as_path("queries", queries)
     if not place.is_dir() and tokenizer != DEFAULT:
         raise ValueError(
             f"tokenizer must be {DEFAULT!r} for {place}, which holds its token ids; "
@@ -100,22 +105,14 @@ def read_queries(path: Path) -> list[str]:
 
 
 def _read_query_table(path: Path) -> list[str]:
-    with open_text(path) as stream:
-        reader = csv.DictReader(stream)
-        names = reader.fieldnames or []
-        column = next((key for key in QUERY_KEYS if key in names), None)
-        if column is None:
-            raise ValueError(
-                f"{path}, line 1: one of the columns {', '.join(QUERY_KEYS)} is needed, "
-                f"found: {', '.join(names) or 'none'}."
-            )
-        queries = []
-        for row in reader:
-            where = f"{path}, line {reader.line_num}"
-            queries.append(get_text(row, column, where))
-    if not queries:
-        raise ValueError(f"{path} has a header but no queries.")
-    return queries
+    _, names = next(read_csv(path), (1, []))
+    column = next((key for key in QUERY_KEYS if key in names), None)
+    if column is None:
+        raise ValueError(
+            f"{path}, line 1: one of the columns {', '.join(QUERY_KEYS)} is needed, "
+            f"found: {shorten(', '.join(names))}."
+        )
+    return [get_text(row, column, where) for where, row in read_table(path, [column])]
 
 
 def _read_folder(folder: Path) -> Iterator[tuple[str, str]]:
@@ -134,8 +131,6 @@ def _read_folder(folder: Path) -> Iterator[tuple[str, str]]:
 def _read_token_ids(file: Path) -> Iterator[tuple[str, NDArray[np.int64]]]:
     for number, record in read_json_lines(file):
         where = f"{file}, line {number}"
-        ids = get_ids(record, "tokens", where)
-        if not ids.size:
-            raise ValueError(f"{where}: 'tokens' is empty.")
+        ids = get_tokens(record, where)
         ids.setflags(write=False)
         yield get_text(record, "prompt", where), ids

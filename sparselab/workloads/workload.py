@@ -10,7 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparselab.progress import progress
-from sparselab.validation import check_integer, check_number
+from sparselab.validation import (
+    check_instance,
+    check_integer,
+    check_integers,
+    check_number,
+    check_token_count,
+)
 from sparselab.workloads.prefix_index import PrefixIndex
 
 
@@ -36,14 +42,16 @@ class Request:
         arrival: float = 0.0,
         tail: ArrayLike = (),
     ) -> None:
+        try:
+            hash(group)
+        except TypeError:
+            raise TypeError(f"group must be hashable, got {group!r}.") from None
         self.group = group
         self._head = _as_ids("tokens", tokens)
         self._tail = _as_ids("tail", tail)
         if not self.elements:
             raise ValueError(f"tokens of a request of group {group!r} must not be empty.")
-        self.length = (
-            self.elements if length is None else check_integer("length", length, minimum=1)
-        )
+        self.length = self.elements if length is None else check_token_count("length", length)
         self.arrival = check_number("arrival", arrival, minimum=0.0)
 
     @property
@@ -96,11 +104,12 @@ class Workload:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "requests", tuple(self.requests))
-        check_integer("unit", self.unit, minimum=1)
+        check_token_count("unit", self.unit)
         if not self.requests:
             raise ValueError(f"workload {self.name!r} must hold at least one request, got none.")
         earlier = 0.0
         for number, request in enumerate(self.requests):
+            check_instance(f"request {number}", request, Request)
             if request.arrival < earlier:
                 raise ValueError(
                     f"requests must be in order of arrival: request {number} of {self.name!r} "
@@ -174,12 +183,8 @@ class Workload:
 
 def _as_ids(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Return ids as a read-only 1-D ``int64`` array; not copied where it is one already."""
-    array = np.asarray(values)
-    if array.ndim != 1:
-        raise ValueError(f"{name} must be one-dimensional, got shape {array.shape}.")
-    if array.size and array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {array.dtype} values such as {array[0]!r}.")
-    if array.dtype != np.int64 or array.flags.writeable:
-        array = array.astype(np.int64)
+    array = check_integers(name, values)
+    if array.flags.writeable:
+        array = array.copy()
         array.setflags(write=False)
     return array

@@ -112,5 +112,8 @@ def test_a_broken_or_empty_list_is_refused(tmp_path):
     path.write_text('[\n{"messages": }\n]')
     with pytest.raises(ValueError, match=r"chats\.json, line 2: not valid JSON"):
         load("append_only_chat", path)
+    path.write_text('[{"messages":\n' + "[" * 100_000)
+    with pytest.raises(ValueError, match=r"chats\.json, line 1: not valid JSON .nested too deeply"):
+        load("append_only_chat", path)
     with pytest.raises(ValueError, match="holds an empty list"):
         load("append_only_chat", write_json(tmp_path, []))

@@ -89,6 +89,22 @@ def test_the_index_is_a_copy_and_leaves_its_input_alone():
     assert tokens.tolist() == [9, 9, 9]
 
 
+@pytest.mark.parametrize("order", [1, -1], ids=["ever deeper", "ever less deep"])
+def test_memory_grows_with_what_is_stored_however_it_branches(order):
+    index, anchor = PrefixIndex(), np.arange(20_000)
+    index.insert(anchor)
+    for depth in range(19_000, 20_000)[::order]:
+        index.insert(np.r_[anchor[:depth], -1])
+    arrays, nodes = {}, [index._root]
+    while nodes:
+        node = nodes.pop()
+        nodes += node.children.values()
+        array = node.tokens if node.tokens.base is None else node.tokens.base
+        arrays[id(array)] = array.size
+    distinct = anchor.size + 1000
+    assert sum(arrays.values()) <= 2 * distinct
+
+
 def test_ids_that_python_hashes_alike_are_still_told_apart():
     # hash(-1) == hash(-2) in CPython: an index that trusted hashes could confuse the two.
     index = PrefixIndex()

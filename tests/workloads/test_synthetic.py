@@ -83,6 +83,10 @@ def test_bad_input_is_named():
         load("synthetic", groups=0)
     with pytest.raises(ValueError, match="vocabulary must be at least 210, got 100"):
         load("synthetic", vocabulary=100)
+    with pytest.raises(ValueError, match="vocabulary must be at most 2147483648"):
+        load("synthetic", vocabulary=2**40)
+    with pytest.raises(TypeError, match="distribution must be an OverlapDistribution, got str"):
+        load("synthetic", distribution="uniform")
     with pytest.raises(ValueError, match="tokens_per_word must be greater than 0"):
         load("synthetic_narrativeqa", tokens_per_word=0.0)
     with pytest.raises(ValueError, match="questions_per_document must be at least 1"):

@@ -97,6 +97,10 @@ def test_bad_input_is_named(prompts, tmp_path, write_lines):
         load("system_prompts", write_lines({"prompt": "p"}))
     with pytest.raises(ValueError, match="line 1: 'tokens' is empty"):
         load("system_prompts", write_lines({"prompt": "p", "tokens": []}))
+    with pytest.raises(ValueError, match=r"line 1: 'tokens' must be token ids in .*, got -1"):
+        load("system_prompts", write_lines({"prompt": "p", "tokens": [-1]}))
+    with pytest.raises(TypeError, match="queries must be the path of a file or folder, got 3"):
+        load("system_prompts", prompts, queries=3)
     ids = write_lines({"prompt": "p", "tokens": [1]}, name="ids.jsonl")
     with pytest.raises(ValueError, match=r"tokenizer must be 'qwen3\.5' for .*ids\.jsonl"):
         load("system_prompts", ids, tokenizer=str(tmp_path))
@@ -104,6 +108,12 @@ def test_bad_input_is_named(prompts, tmp_path, write_lines):
     table = tmp_path / "queries.csv"
     table.write_text("id,words\n1,hello\n")
     with pytest.raises(ValueError, match="one of the columns query, question, prompt, text"):
+        load("system_prompts", prompts, queries=table)
+    table.write_text("id,query\n1\n")
+    with pytest.raises(ValueError, match=r"queries\.csv, line 2: the row is too short"):
+        load("system_prompts", prompts, queries=table)
+    table.write_text("query\n")
+    with pytest.raises(ValueError, match=r"queries\.csv has a header but no rows"):
         load("system_prompts", prompts, queries=table)
     (prompts / "a.txt").write_text(" \n")
     with pytest.raises(ValueError, match=r"a\.txt is empty"):

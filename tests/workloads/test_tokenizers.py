@@ -24,6 +24,11 @@ def test_chat_marks_are_single_tokens():
     assert get_tokenizer().encode("<|im_start|>").size == 1
 
 
+def test_a_tokenizer_goes_by_its_name():
+    with pytest.raises(TypeError, match="tokenizer must be a str, got list"):
+        get_tokenizer(["qwen3.5"])
+
+
 def test_a_transformers_tokenizer_from_a_folder(tmp_path):
     transformers = pytest.importorskip("transformers", reason="transformers is not installed")
     from tokenizers import Tokenizer, models, pre_tokenizers

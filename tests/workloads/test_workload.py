@@ -49,11 +49,13 @@ class TestRequest:
             ({"tokens": [1], "arrival": -2.0}, "arrival must be at least 0, got -2"),
             ({"tokens": [1], "arrival": float("nan")}, "arrival must be finite"),
             ({"tokens": [1], "length": 0}, "length must be at least 1, got 0"),
+            ({"tokens": [2**63]}, "tokens must be less than 2"),
+            ({"tokens": [1], "group": ["a"]}, r"group must be hashable, got \['a'\]"),
         ],
     )
     def test_bad_values_are_named(self, arguments, message):
         with pytest.raises((ValueError, TypeError), match=message):
-            Request("g", **arguments)
+            Request(**{"group": "g"} | arguments)
 
 
 class TestWorkload:
@@ -71,6 +73,10 @@ class TestWorkload:
         assert workload(block, unit=512).unit == 512
         with pytest.raises(ValueError, match="request 1 of 'test' has 3 ids, but its 3 tokens"):
             workload(block, token, unit=512)
+
+    def test_it_holds_requests_only(self):
+        with pytest.raises(TypeError, match="request 1 must be a Request, got list"):
+            Workload("test", [Request("a", [1]), [1, 2]], "written for the test")
 
     def test_lengths_are_in_tokens(self):
         assert workload(Request("a", [1, 2], length=700), unit=512).lengths().tolist() == [700]
