@@ -64,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader (`head`, say) has had enough: no error, but nothing more can be flushed.
         sys.stderr.close()
         return 0
-    except (ValueError, TypeError, OSError, ImportError) as error:
+    except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if arguments.traceback:
             raise
         print(f"sparselab {arguments.command}: {one_sentence(error)}", file=sys.stderr)

@@ -87,7 +87,8 @@ def check_choice(name: str, value: Any, choices: Iterable[str]) -> str:
     known = list(choices)
     if isinstance(value, str) and value in known:
         return value
-    raise ValueError(f"unknown {name} {value!r}{nearest(value, known)}; known: {', '.join(known)}.")
+    shown = ", ".join(known) or "none"
+    raise ValueError(f"unknown {name} {value!r}{nearest(value, known)}; known: {shown}.")
 
 
 def check_instance(name: str, value: Any, kind: type) -> None:

@@ -44,6 +44,14 @@ class TestPlace:
         )
         assert answer["positions"] == [40, 80]
 
+    def test_a_table_needs_no_suffix_to_be_found(self, capsys, table, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "measured").write_bytes((tmp_path / "overlaps.csv").read_bytes())
+        assert run_json(capsys, "place", "--overlap", "measured", "--budget", "2")["positions"] == [
+            100,
+            700,
+        ]
+
     def test_a_longer_table_is_restricted_with_a_notice(self, capsys, table):
         assert main(["place", "--overlap", table, "--length", "800", "--budget", "1"]) == 0
         captured = capsys.readouterr()
@@ -64,6 +72,14 @@ class TestFrontier:
         out = capsys.readouterr().out
         assert "sqrt" in out
         assert "balanced" not in out
+
+    def test_each_policy_takes_its_own_options(self, capsys):
+        shown = ["--policy", "block", "--policy", "log", "--policy", "sqrt", "--length", "100"]
+        answer = run_json(
+            capsys, "frontier", *shown, "--option", "block_size=40", "--option", "start=9"
+        )
+        counts = {row["policy"]: row["checkpoints"] for row in answer["policies"]}
+        assert counts == {"block": 2, "log": 3, "sqrt": 10}
 
     def test_shipped_tables_go_by_name(self, capsys):
         answer = run_json(capsys, "frontier", "--overlap", "quality", "--budget", "1")
@@ -89,6 +105,15 @@ def test_doctor_says_what_is_here_and_what_to_do_about_the_rest(capsys, monkeypa
     assert "install Chromium" in out
 
 
+def test_doctor_works_without_the_shipped_data(capsys, monkeypatch):
+    def no_description():
+        raise FileNotFoundError("no data")
+
+    monkeypatch.setattr("sparselab.shipped_data._description", no_description)
+    assert main(["doctor"]) == 0
+    assert "missing: the shipped overlap tables" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -103,7 +128,15 @@ def test_every_command_has_help_with_an_example(command, capsys):
     [
         (["place", "--policy", "optmal"], "did you mean 'optimal'"),
         (["place", "--overlap", "qualty"], "did you mean 'quality'"),
+        (["place", "--overlap", "unifrom"], "did you mean 'uniform'"),
         (["place", "--overlap", "none.csv"], "no such file: none.csv"),
+        (["place", "--overlap", "quality", "--length", "0"], "length must be at least 1, got 0"),
+        (["place", "--length", "9" * 20], "length must be at most 9007199254740992, got 999"),
+        (["place", "--align", "9" * 20], "align must be at most 9007199254740992, got 999"),
+        (["place", "--option", "length=5"], "--option must not set 'length'"),
+        (["frontier", "--policy", "log", "--option", "strt=1"], "did you mean 'start'"),
+        (["frontier", "--policy", "last", "--option", "x=1"], "unknown option 'x'; known: none"),
+        (["frontier", "--budget", "9" * 20], "more than the 8 GiB allowed"),
         (["place", "--budget", "-1"], "budget must be at least 0, got -1"),
         (["place", "--length", "0"], "length must be at least 1, got 0"),
         (["place", "--align", "0"], "align must be at least 1, got 0"),
@@ -111,7 +144,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
         (["place", "--policy", "block", "--option", "size"], "--option must be NAME=VALUE"),
         (["place", "--policy", "branch"], "needs the option 'overlap'"),
         (["frontier", "--policy", "lst"], "did you mean 'last'"),
-        (["frontier", "--budget", "-2"], "budget must be at least 0, got -2"),
+        (["frontier", "--budget", "-2"], "frontier: budget must be at least 0, got -2"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(argv, message, capsys):

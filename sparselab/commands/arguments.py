@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import ast
+import inspect
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from sparselab.overlap import OverlapDistribution
 from sparselab.placement import REQUIRED, Policy, policies
+from sparselab.validation import check_choice
 
 
 def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
@@ -53,10 +56,15 @@ def overlap_distribution(source: str, length: int | None) -> OverlapDistribution
 
     if source == "uniform":
         return OverlapDistribution.uniform(4096 if length is None else length)
-    is_file = source not in datasets() and (Path(source).suffix or "/" in source)
-    table = OverlapDistribution.from_csv(source) if is_file else load_overlap(source)
+    shipped = datasets()
+    is_file = Path(source).suffix or "/" in source or Path(source).is_file()
+    if source not in shipped and is_file:
+        table = OverlapDistribution.from_csv(source)
+    else:
+        table = load_overlap(check_choice("--overlap", source, ["uniform", *shipped]))
     if length is None or length == table.length:
         return table
+    restricted = table.restrict(length)
     deeper = int(table.weights[table.depths > length].sum())
     if deeper:
         print(
@@ -64,19 +72,25 @@ def overlap_distribution(source: str, length: int | None) -> OverlapDistribution
             f"requests are deeper than --length {length} and count at {length}.",
             file=sys.stderr,
         )
-    return table.restrict(length)
+    return restricted
 
 
-def policy_options(pairs: list[str]) -> dict[str, Any]:
-    """Return ``--option NAME=VALUE`` pairs as keyword arguments, values as Python literals."""
+def parse_options(pairs: list[str], function: Callable[..., Any]) -> dict[str, Any]:
+    """Return ``--option NAME=VALUE`` pairs as keyword arguments, values as Python literals.
+
+    They are for ``function``, whose own arguments no option may set.
+    """
+    own = inspect.signature(function).parameters
     options: dict[str, Any] = {}
     for pair in pairs:
         name, separator, text = pair.partition("=")
         if not separator or not name.isidentifier():
             raise ValueError(f"--option must be NAME=VALUE, got {pair!r}.")
+        if name in own:
+            raise ValueError(f"--option must not set {name!r}: it is no option, got {pair!r}.")
         try:
             options[name] = ast.literal_eval(text)
-        except (ValueError, SyntaxError):
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
             options[name] = text
     return options
 

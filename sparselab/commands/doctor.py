@@ -72,6 +72,8 @@ def missing_parts() -> list[str]:
                 f"{part} ({purpose}) lacks {', '.join(absent)}: "
                 f'pip install -c constraints.txt -e ".[{extra}]"'
             )
+    if not shipped_datasets():
+        hints.append("the shipped overlap tables: install sparselab from its whole repository")
     if find_browser() is None:
         hints.append(
             "a browser (SVG and PNG export, browser tests): install Chromium or Chrome, "
@@ -109,7 +111,10 @@ def plotly_renderer() -> str:
 
 
 def shipped_datasets() -> list[str]:
-    """Return the names of the overlap tables that are shipped."""
+    """Return the names of the overlap tables that are shipped; none where they are missing."""
     from sparselab.shipped_data import datasets
 
-    return list(datasets())
+    try:
+        return list(datasets())
+    except FileNotFoundError:
+        return []

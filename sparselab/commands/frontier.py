@@ -8,13 +8,14 @@ from sparselab.commands.arguments import (
     add_placement_arguments,
     comparable_policies,
     overlap_distribution,
-    policy_options,
+    parse_options,
     print_json,
 )
 from sparselab.optimal import optimal_frontier
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import place
+from sparselab.placement import Policy, place, policies
 from sparselab.recompute import expected_recompute
+from sparselab.validation import check_choice, check_integer
 
 SUMMARY = "the least expected recompute for every budget, beside the other policies"
 
@@ -34,12 +35,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Solve, compare and print."""
     distribution = overlap_distribution(arguments.overlap, arguments.length)
-    frontier = optimal_frontier(distribution, arguments.budget, arguments.align)
+    budget = check_integer("budget", arguments.budget, minimum=0)
+    frontier = optimal_frontier(distribution, budget, arguments.align)
     names = arguments.policy or [name for name in comparable_policies() if name != "optimal"]
-    options = policy_options(arguments.option)
-    others = [
-        _compare(name, distribution, arguments.budget, arguments.align, options) for name in names
-    ]
+    options = parse_options(arguments.option, place)
+    known = {option for name in names for option in _policy(name).options}
+    for option in options:
+        check_choice("option", option, sorted(known))
+    others = [_compare(name, distribution, budget, arguments.align, options) for name in names]
     result = {
         "overlap": arguments.overlap,
         "length": distribution.length,
@@ -64,11 +67,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _policy(name: str) -> Policy:
+    return policies()[check_choice("policy", name, policies())]
+
+
 def _compare(
     name: str, distribution: OverlapDistribution, budget: int, align: int, options: dict
 ) -> dict:
-    """Return a policy's number of checkpoints and E[r], beside the optimum's with as many."""
-    schedule = place(name, distribution.length, budget, distribution, align, **options)
+    """Return a policy's number of checkpoints and E[r], beside the optimum's with as many.
+
+    Of ``options`` the policy gets those that it has.
+    """
+    own = {option: options[option] for option in _policy(name).options if option in options}
+    schedule = place(name, distribution.length, budget, distribution, align, **own)
     best = optimal_frontier(distribution, len(schedule), align)
     return {
         "policy": name,

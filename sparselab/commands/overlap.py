@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sparselab.commands.arguments import add_json_argument, policy_options, print_json
+from sparselab.commands.arguments import add_json_argument, parse_options, print_json
 
 SUMMARY = "measure the overlaps of a trace or data set file into a CSV"
 
@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     ):
         raise ValueError(f"--out must not be the file that is measured, got {arguments.out}.")
     name = arguments.format or workloads.recognise(arguments.file)
-    workload = workloads.load(name, arguments.file, **policy_options(arguments.option))
+    options = parse_options(arguments.option, workloads.load)
+    workload = workloads.load(name, arguments.file, **options)
     overlaps = workload.overlap_samples(show_progress=len(workload) > 50_000)
     table = OverlapDistribution.from_samples(overlaps)
     if arguments.out is not None:

@@ -7,7 +7,7 @@ import argparse
 from sparselab.commands.arguments import (
     add_placement_arguments,
     overlap_distribution,
-    policy_options,
+    parse_options,
     print_json,
 )
 from sparselab.placement import place
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.budget,
         distribution,
         arguments.align,
-        **policy_options(arguments.option),
+        **parse_options(arguments.option, place),
     )
     result = {
         "policy": schedule.policy,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sparselab.commands.arguments import add_json_argument, policy_options, print_json
+from sparselab.commands.arguments import add_json_argument, parse_options, print_json
 
 if TYPE_CHECKING:
     from sparselab.estimators import Estimator
@@ -90,7 +90,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.warmup,
         arguments.capture,
         architecture=arguments.model,
-        **policy_options(arguments.option),
+        **parse_options(arguments.option, simulate),
     )
     if arguments.out:
         result.to_parquet(arguments.out)
@@ -106,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _workload(arguments: argparse.Namespace) -> Workload:
     from sparselab import workloads
 
-    options = policy_options(arguments.workload_option)
+    options = parse_options(arguments.workload_option, workloads.load)
     if arguments.workload in workloads.loaders():
         workload = workloads.load(arguments.workload, **options)
     else:

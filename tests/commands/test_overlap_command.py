@@ -44,6 +44,8 @@ def test_a_format_and_its_options_can_be_named(tmp_path, capsys):
         ([str(sample("queries.jsonl"))], "the format is not recognised"),
         ([str(sample("chats.jsonl")), "--format", "chats"], "unknown workload 'chats'"),
         ([str(sample("chats.jsonl")), "--option", "block=1"], "unknown option"),
+        ([str(sample("chats.jsonl")), "--option", "path=1"], "--option must not set 'path'"),
+        ([str(sample("chats.jsonl")), "--option", "tokenizer=[1]"], "tokenizer must be a str"),
         ([str(sample("trace_mooncake.jsonl")), "--option", "block_size=64"], "line 1: 'hash_ids'"),
     ],
 )
