@@ -88,9 +88,13 @@ def test_handles_stand_on_the_readers_own_checkpoints_only():
 
 def test_the_table_shows_every_policy():
     c = comparison()
-    cells = next(t for t in placement.comparison_spec(c)["data"] if t["type"] == "table")["cells"]
-    assert cells["values"][0] == [row.name for row in c.rows]
-    assert cells["values"][1] == [f"{len(row.schedule):,}" for row in c.rows]
+    columns = [
+        text.split("<br>")[2:] for text in trace(placement.comparison_spec(c), "table")["text"]
+    ]
+    assert columns[0] == [row.name for row in c.rows]
+    assert columns[1] == [f"{len(row.schedule):,}" for row in c.rows]
+    assert columns[2] == [placement._amount(row.expected, "tokens") for row in c.rows]
+    assert {len(column) for column in columns} == {len(c.rows)}
 
 
 def test_axes_name_their_units():
