@@ -20,6 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 from sparselab.optimal import Frontier, optimal_frontier
 from sparselab.overlap import OverlapDistribution
+
+# `pareto`, like `recompute`, shares its name with its module. It is imported here and not on
+# first use, since whoever imported the module first would bind that under the name.
+from sparselab.pareto import pareto
 from sparselab.placement import Policy, Schedule, place, policies, register_policy
 from sparselab.recompute import (
     PrefillCostModel,
@@ -33,7 +37,6 @@ from sparselab.recompute import (
 if TYPE_CHECKING:
     from sparselab import architecture, estimators, replay, simulator, workloads
     from sparselab.architecture import HybridArchitecture
-    from sparselab.pareto import pareto
     from sparselab.shipped_data import datasets, load_overlap
     from sparselab.simulator import simulate
 
@@ -44,7 +47,6 @@ _LAZY_NAMES = {
     "HybridArchitecture": "sparselab.architecture",
     "datasets": "sparselab.shipped_data",
     "load_overlap": "sparselab.shipped_data",
-    "pareto": "sparselab.pareto",
     "simulate": "sparselab.simulator",
 }
 
@@ -81,7 +83,6 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY_MODULES:
         return importlib.import_module(f"sparselab.{name}")
     if name in _LAZY_NAMES:
-        # Importing a module binds it under its own name here; `pareto` the function must win.
         value = getattr(importlib.import_module(_LAZY_NAMES[name]), name)
         globals()[name] = value
         return value
