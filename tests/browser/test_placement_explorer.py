@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from jupyter_lab import PanelPage
+from jupyter_lab import PanelPage, Server
 
 CODE = """
 from widgets import PlacementExplorer
@@ -130,11 +130,14 @@ def test_a_table_is_uploaded(panel: PanelPage, tmp_path: Path) -> None:
     panel.root.locator(".gtitle", has_text="mine.csv, 7 requests").wait_for()
 
 
-def test_the_figure_is_saved(panel: PanelPage, lab) -> None:  # type: ignore[no-untyped-def]
-    panel.choose("Save as", "CSV")
+@pytest.mark.parametrize("kind", ["CSV", "HTML", "SVG"])
+def test_the_figure_is_saved(panel: PanelPage, lab: Server, kind: str) -> None:
+    file = lab.root / "exports" / f"PlacementExplorer.{kind.lower()}"
+    panel.choose("Save as", kind)
     panel.root.get_by_role("button", name="Save", exact=True).click()
-    panel.root.get_by_text("Saved ").wait_for()
-    assert (lab.root / "exports" / "PlacementExplorer.csv").exists()
+    panel.root.get_by_text(f"Saved {file}").wait_for()
+    start = {"CSV": "policy,checkpoints", "HTML": "<!doctype html>", "SVG": "<svg"}[kind]
+    assert file.read_text(encoding="utf-8").startswith(start)
 
 
 def test_a_measured_key_press_takes_less_than_a_second(panel: PanelPage) -> None:
