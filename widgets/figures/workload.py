@@ -167,7 +167,8 @@ def shares_figure(
     )
     figure.update_xaxes(title_text=y_title, tickformat=".0%", range=[0, min(1.0, overlap * 1.15)])
     figure.update_yaxes(autorange="reversed")
-    figure.update_layout(margin={"l": 24 + 7 * int(shares["name"].str.len().max()), "t": 64})
+    label_width = 24 + 7 * int(shares["name"].str.len().max())
+    figure.update_layout(margin={"l": label_width, "r": 60, "t": 64})
     return theme.apply(figure, height=150 + 36 * len(shares), title=title)
 
 
