@@ -1,6 +1,7 @@
 """The grid of simulations: what it returns, that it resumes, and where it can run."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pandas
@@ -98,7 +99,7 @@ class TestResume:
             calls.append(kwargs)
             return simulate(*args, **kwargs)
 
-        monkeypatch.setattr("sparselab.pareto.simulate", counting)
+        monkeypatch.setattr(import_module("sparselab.pareto"), "simulate", counting)
         assert run(workload, folder=tmp_path).equals(first)
         assert len(calls) == 1
         assert sorted(tmp_path.glob("*.json")) == kept
