@@ -37,6 +37,19 @@ def check_drift(given: dict[str, Any], numbers: Numbers) -> None:
     assert 0 < numbers["best_gamma_measured"] < 1
 
 
+def check_workload_frontiers(given: dict[str, Any], numbers: Numbers) -> None:
+    workload = sl.workloads.load(given["workload"])
+    overlap = workload.overlap_samples().sum() / workload.lengths().sum()
+    assert numbers["overlap_share"] == pytest.approx(overlap)
+    assert numbers["saved_share_1_balanced"] <= numbers["saved_share_1_optimal_entry_aware"]
+    assert numbers["saved_share_1_optimal_entry_aware"] <= overlap
+
+
+def check_live_resume(given: dict[str, Any], numbers: Numbers) -> None:
+    assert numbers["bit_identical"] == 1
+    assert numbers["checkpoint_bytes"] > 0
+
+
 def check_memory_and_serving(given: dict[str, Any], numbers: Numbers) -> None:
     # 27B: 146.8 MiB a checkpoint and 64 KiB of KV a token.
     assert numbers["break_even"] == pytest.approx(146.8 * 1024 / 64, rel=1e-3)
@@ -50,6 +63,14 @@ CASES: dict[str, tuple[dict[str, Any], Check]] = {
     "02_drift_and_robustness": (
         {"swing": 120, "requests": 300, "depths": 6, "window": 40, "repeats": 1},
         check_drift,
+    ),
+    "03_workload_frontiers": (
+        {"workload": "append_only_chat", "live_model": "none"},
+        check_workload_frontiers,
+    ),
+    "04_live_qwen_resume": (
+        {"model": "tiny", "length": 256, "block_size": 64, "repeats": 1, "requests": 4},
+        check_live_resume,
     ),
     "05_memory_and_serving": (
         {"model": "qwen3.5-27b", "length": 2048, "budget": 2},
