@@ -22,7 +22,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.installed ## run every notebook on the shipped data; pages and an index under runs/
-	$(BIN)/sparselab sweep notebooks/demo.yaml --out $(RUNS)/demo
+	$(BIN)/sparselab sweep notebooks/demo.yaml --out $(RUNS)/demo --rerun changed
 
 test: $(VENV)/.installed ## run all tests
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
