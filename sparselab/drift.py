@@ -205,8 +205,7 @@ def measure_gammas(
     import pandas
 
     rules = {
-        str(gamma): PlanningRule(partial(DecayedHistogram, gamma), replan_every)
-        for gamma in gammas
+        str(gamma): PlanningRule(partial(DecayedHistogram, gamma), replan_every) for gamma in gammas
     }
     table = measure_regret(drift, budget, rules, repeats, seed)
     late = table[table["request"] >= drift.requests // 2].groupby("rule")["regret"].mean()
