@@ -358,7 +358,7 @@ def _floor_text(study: WorkloadStudy) -> dict[str, Any]:
         "xanchor": "left",
         "yanchor": "top",
         "showarrow": False,
-        "text": f"{_floor(study):.1%} overlaps no retained entry",
+        "text": f"{_floor(study):.1%} of tokens overlap no retained entry",
         "font": {"color": theme.TEXT, "size": 11},
     }
 
