@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as w
-from traitlets import HasTraits, link
+from traitlets import HasTraits
 
 WIDTH = "385px"
 _STYLE = {"description_width": "165px"}
@@ -193,8 +193,42 @@ def _described(label: str, unit: str, help_text: str) -> dict[str, Any]:
 
 
 def _tie(panel: HasTraits, trait: str, widget: Any) -> Any:
-    """Keep the trait and the control's value the same, the trait's value first."""
-    link((panel, trait), (widget, "value"))
+    """Keep the trait and the control's value the same, the trait's value first.
+
+    A control would silently move a value that it cannot show to the nearest one that it can. So
+    it makes room first: what the panel was asked for is what it shows.
+    """
+    following = False
+
+    def show(value: Any) -> None:
+        nonlocal following
+        # Making room may select another value for a moment, which must not reach the panel.
+        following = True
+        try:
+            _make_room(widget, value)
+            widget.value = value
+        finally:
+            following = False
+
+    def take(change: Any) -> None:
+        if not following:
+            setattr(panel, trait, change["new"])
+
+    show(getattr(panel, trait))
+    widget.observe(take, "value")
+    panel.observe(lambda change: show(change["new"]), trait)
     if not getattr(widget, "help_text", ""):
         widget.help_text = f"{widget.description}: {widget.tooltip}"
     return widget
+
+
+def _make_room(widget: Any, value: Any) -> None:
+    """Widen a slider's range, or add to a list's options, so that it can show ``value``."""
+    if hasattr(widget, "max"):
+        widget.max, widget.min = max(widget.max, value), min(widget.min, value)
+    elif hasattr(widget, "options"):
+        known = [option[1] if isinstance(option, tuple) else option for option in widget.options]
+        if value not in known:
+            added = [*widget.options, value]
+            numbers = all(isinstance(option, (int, float)) for option in added)
+            widget.options = sorted(added) if numbers else added
