@@ -34,6 +34,16 @@ class Estimator(Protocol):
         """Return the overlaps to expect for an entry of ``length`` tokens of this ``group``."""
 
 
+def check_estimator(name: str, value: Any) -> Estimator:
+    """Return ``value`` once it has the two methods of an :class:`Estimator`; else ``TypeError``."""
+    for method in ("observe", "distribution"):
+        if not callable(getattr(value, method, None)):
+            raise TypeError(
+                f"{name} must be an estimator with observe() and distribution(), got {value!r}."
+            )
+    return value
+
+
 class Histogram:
     """Counts of all overlaps seen so far, each with weight 1.
 
@@ -141,12 +151,7 @@ class EntryAware:
     """
 
     def __init__(self, prior: Estimator, strength: float = 1.0) -> None:
-        for method in ("observe", "distribution"):
-            if not callable(getattr(prior, method, None)):
-                raise TypeError(
-                    f"prior must be an estimator with observe() and distribution(), got {prior!r}."
-                )
-        self.prior = prior
+        self.prior = check_estimator("prior", prior)
         self.strength = check_number("strength", strength, minimum=0.0)
         self._own: dict[Hashable, Histogram] = {}
 

@@ -15,6 +15,7 @@ Time is linear in the tokens of the workload. Nothing is random.
 from __future__ import annotations
 
 import copy
+import html
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -26,17 +27,16 @@ from numpy.typing import NDArray
 
 from sparselab.architecture import HybridArchitecture
 from sparselab.entry_cache import Entry, EntryCache
-from sparselab.estimators import DecayedHistogram, Estimator
+from sparselab.estimators import DecayedHistogram, Estimator, check_estimator
 from sparselab.files import atomic_path
 from sparselab.placement import Policy, place, policies
 from sparselab.provenance import provenance
 from sparselab.recompute import PrefillCost, prefill_cost_values
 from sparselab.validation import check_choice, check_integer, check_number
+from sparselab.workloads.workload import Request, Workload
 
 if TYPE_CHECKING:
     import pandas
-
-    from sparselab.workloads.workload import Request, Workload
 
 CAPTURES = ("resumed", "full")
 NO_POSITIONS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
@@ -87,6 +87,17 @@ class SimulationResult:
             f"tokens saved of {s['overlap_share']:.1%} that overlap)"
         )
 
+    def _repr_html_(self) -> str:
+        import pandas
+
+        known = {name: value for name, value in self.summary.items() if value is not None}
+        rows = [
+            (name, f"{value:,.3f}" if isinstance(value, float) else f"{value:,}")
+            for name, value in known.items()
+        ]
+        table = pandas.DataFrame(rows, columns=["measured requests, simulated", ""])
+        return f"<p>{html.escape(repr(self))}</p>{table.to_html(index=False)}"
+
 
 def simulate(
     workload: Workload,
@@ -131,6 +142,8 @@ def simulate(
     Raises:
         TypeError, ValueError: for arguments outside their range, in one sentence.
     """
+    if not isinstance(workload, Workload):
+        raise TypeError(f"workload must be a Workload, got {type(workload).__name__}.")
     replan_every = check_integer("replan_every", replan_every, minimum=1)
     warmup = check_number("warmup", warmup, minimum=0.0, below=1.0)
     check_choice("capture", capture, CAPTURES)
@@ -138,7 +151,8 @@ def simulate(
         architecture = HybridArchitecture.preset(architecture)
     if capacity_bytes is not None and architecture is None:
         raise ValueError("capacity_bytes needs an architecture to weigh the entries with.")
-    estimator = copy.deepcopy(DecayedHistogram() if estimator is None else estimator)
+    estimator = DecayedHistogram() if estimator is None else estimator
+    estimator = copy.deepcopy(check_estimator("estimator", estimator))
     cost = prefill_cost_values(prefill_cost, int(workload.lengths().max()))
     planner = _Planner(
         policy, budget, estimator, align, None if prefill_cost is None else cost, policy_options

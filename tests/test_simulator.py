@@ -313,6 +313,12 @@ class TestResult:
         assert "numpy" in back.attrs["versions"]
         assert result.requests.attrs == {}
 
+    def test_shows_itself_in_a_notebook(self):
+        shown = simulate(workload_of("abcd", "abcX"), "block", block_size=1)._repr_html_()
+        assert "&#x27;block&#x27; on &#x27;letters&#x27;" in shown
+        assert "<td>saved_tokens</td>" in shown
+        assert "kv_bytes" not in shown  # unknown without an architecture
+
     def test_says_what_it_is(self):
         assert "'balanced' on 'letters': 2 requests" in repr(
             simulate(workload_of("a", "b"), "balanced")
@@ -339,6 +345,19 @@ class TestResult:
 def test_bad_arguments_get_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         simulate(workload_of("abcd", "abce"), **arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({"workload": [[1, 2]]}, "workload must be a Workload, got list"),
+        ({"estimator": "histogram"}, "estimator must be an estimator with observe"),
+        ({"budget": 1.5}, "budget must be an integer, got 1"),
+    ],
+)
+def test_wrong_types_get_one_sentence(arguments, sentence):
+    with pytest.raises(TypeError, match=sentence):
+        simulate(**{"workload": workload_of("abcd"), **arguments})
 
 
 # -- real requests -----------------------------------------------------------------------------
