@@ -189,7 +189,7 @@ class ResumeLab(Panel):
         """Return the picture of the last run, or an empty one, without starting a run."""
         shown = self._result
         if shown is None:
-            shown = ResumeStudy(Settings())
+            shown = ResumeStudy(Settings(**self.parameters()))
         return go.Figure(self.draw(shown)), None
 
     def _work(self, settings: Settings) -> None:

@@ -84,11 +84,6 @@ class ResumeStudy:
         """Whether all steps were made."""
         return self.done == self.planned
 
-    @property
-    def has_cold_runs(self) -> bool:
-        """Whether a speedup can be computed yet."""
-        return not self.runs.empty and bool((self.runs["policy"] == "no_cache").any())
-
 
 def overlaps(length: int) -> sl.OverlapDistribution:
     """What ``optimal`` plans on: half of the requests share three quarters, the others anything."""

@@ -83,9 +83,8 @@ def device_name(device: torch.device) -> str:
         return torch.cuda.get_device_name(device)
     if device.type == "mps":
         return "Apple GPU"
-    return (
-        f"{torch.cpu.get_capabilities().get('cpu_name', 'CPU')}, {torch.get_num_threads()} threads"
-    )
+    processor, threads = torch.cpu.get_capabilities().get("cpu_name"), torch.get_num_threads()
+    return f"{processor or 'CPU'}, {threads} thread{'s' if threads > 1 else ''}"
 
 
 class Stopwatch:

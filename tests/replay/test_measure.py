@@ -54,7 +54,7 @@ def test_resume_points_are_those_of_the_schedules(table):
 def test_every_row_says_what_it_was_measured_on(table, tiny):
     row = table.iloc[0]
     assert (row["model"], row["dtype"], row["seed"]) == ("tiny", "float32", 0)
-    assert "threads" in row["device"]
+    assert row["device"].endswith(", 1 thread")
     assert {"torch", "transformers", "weights"} <= set(table)
     assert (table["load_ms"] + table["compute_ms"]).equals(table["total_ms"])
     assert (table["total_ms"] > 0).all()

@@ -50,10 +50,10 @@ def test_a_study_verifies_and_times_every_policy(study):
 
 
 def test_every_point_of_the_lab_figure_is_in_the_tables(study):
-    traces = {t["name"]: t for t in reversed(figures.lab_figure(study)["data"])}
+    shown = [t for t in figures.lab_figure(study)["data"] if t.get("visible", True)]
+    traces = {trace["name"]: trace for trace in reversed(shown)}
     control = study.exactness["control"]
-    shown = traces["control: state zeroed"]["y"]
-    assert [None if pd.isna(c) else c for c in control] == shown
+    assert [None if pd.isna(c) else c for c in control] == traces["control: state zeroed"]["y"]
     cold = study.runs[study.runs["policy"] == "no_cache"].groupby("depth")["total_ms"].median()
     assert traces["no_cache"]["y"] == cold.tolist()
     held = study.runs.groupby("policy")["checkpoint_bytes"].first() / 2**20
@@ -61,10 +61,12 @@ def test_every_point_of_the_lab_figure_is_in_the_tables(study):
 
 
 def test_the_figure_of_an_unfinished_study_has_the_same_traces(study):
-    begun = next(resume_study.steps(SMALL))
+    begun = ResumeStudy(Settings(policy="log", compare=()))
     first, last = (figures.lab_figure(s)["data"] for s in (begun, study))
-    assert [t["type"] for t in first] == [t["type"] for t in last]
+    assert [(t["type"], t.get("meta")) for t in first] == [(t["type"], t.get("meta")) for t in last]
     assert all(len(t["x"]) == 0 for t in first)
+    visible = {t["meta"] for t in last if "meta" in t and t["visible"]}
+    assert visible == {"no_cache", "optimal", "balanced", "block"}
 
 
 def test_the_fit_is_named_with_its_r_squared(study):

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
+from sparselab.placement import policies as known_policies
 from sparselab.replay.savings import fit_savings, summarise
 from widgets import theme
 
@@ -62,7 +63,7 @@ def times_figure(runs: pd.DataFrame, setting: str) -> go.Figure:
 
 def savings_figure(runs: pd.DataFrame, setting: str) -> go.Figure:
     """Return time saved over a cold prefill against tokens saved, with the fitted line."""
-    figure = go.Figure(_savings_traces(runs, "x", "y"))
+    figure = go.Figure([*_savings_traces(runs, "x", "y"), _fit_trace(runs, "x", "y")])
     figure.update_layout(
         xaxis={"title": {"text": "tokens saved (= resume point)"}},
         yaxis={"title": {"text": "time saved (ms), median"}},
@@ -150,9 +151,11 @@ def workload_figure(table: pd.DataFrame, setting: str, workload: str) -> go.Figu
 def lab_figure(study: ResumeStudy) -> dict[str, Any]:
     """Return all of a study in one figure, as plain data; parts that are not there yet are empty.
 
-    The order and number of traces do not depend on how far the study is.
+    Every policy that is known has its traces, those that are not timed are invisible. So their
+    order and number depend on no setting, and a live figure only ever changes in place.
     """
-    names = [name for name in study.schedules if name != COLD]
+    names = list(known_policies())
+    timed = {COLD, study.settings.policy, *study.settings.compare}
     runs = study.runs
     exactness = study.exactness
     setting = "" if runs.empty else setting_text(runs.iloc[0])
@@ -161,8 +164,14 @@ def lab_figure(study: ResumeStudy) -> dict[str, Any]:
     return {
         "data": [
             *_exactness_traces(exactness, "x", "y"),
-            *_time_traces(runs, "x2", "y2", [COLD, *names]),
-            *_savings_traces(runs, "x3", "y3", [COLD, *names], legend=False),
+            *(
+                trace | {"visible": trace["meta"] in timed}
+                for trace in (
+                    *_time_traces(runs, "x2", "y2", names),
+                    *_savings_traces(runs, "x3", "y3", names, legend=False),
+                )
+            ),
+            _fit_trace(runs, "x3", "y3"),
             *_memory_traces(runs, "x4", "y4"),
         ],
         "layout": {
@@ -265,6 +274,7 @@ def _time_traces(
                 x_values=depths,
                 y_values=medians["total_ms"].tolist(),
                 name=name,
+                meta=name,
                 mode="lines+markers",
                 line=style.line(),
                 marker={"symbol": style.marker, "size": 10, "color": style.colour},
@@ -282,6 +292,7 @@ def _time_traces(
                 x_values=depths,
                 y_values=medians["predicted_ms"].tolist(),
                 name="predicted",
+                meta=name,
                 legendgroup="predicted",
                 showlegend=name == COLD,
                 mode="markers",
@@ -304,7 +315,7 @@ def _savings_traces(
     policies: Sequence[str] | None = None,
     legend: bool = True,
 ) -> list[Trace]:
-    cold = not runs.empty and (runs["policy"] == COLD).any()
+    cold = _has_cold(runs)
     summary = summarise(runs) if cold else pd.DataFrame(columns=["policy"])
     traces = []
     for name in _policies(runs, policies):
@@ -317,14 +328,19 @@ def _savings_traces(
                 x_values=part["saved_tokens"].tolist() if cold else [],
                 y_values=part["saved_ms"].tolist() if cold else [],
                 name=name,
+                meta=name,
                 showlegend=legend,
                 mode="markers",
                 marker={"symbol": style.marker, "size": 10, "color": style.colour},
                 hovertemplate=f"{name}: %{{x:,}} tokens, %{{y:.1f}} ms<extra></extra>",
             )
         )
+    return traces
+
+
+def _fit_trace(runs: pd.DataFrame, x: str, y: str) -> Trace:
     line: dict[str, Any] = {"x_values": [], "y_values": [], "name": "fit"}
-    if cold and runs["saved_tokens"].nunique() >= 3:
+    if _has_cold(runs) and runs["saved_tokens"].nunique() >= 3:
         fit = fit_savings(runs)
         ends = np.array([0.0, runs["saved_tokens"].max()])
         line = {
@@ -332,17 +348,14 @@ def _savings_traces(
             "y_values": (fit.intercept_ms + fit.ms_per_token * ends).tolist(),
             "name": f"fit: {fit.ms_per_token:.3f} ms a token, R² = {fit.r_squared:.3f}",
         }
-    traces.append(
-        _scatter(
-            x,
-            y,
-            **line,
-            mode="lines",
-            line={"color": theme.GREY, "dash": "dash"},
-            hoverinfo="skip",
-        )
+    return _scatter(
+        x,
+        y,
+        **line,
+        mode="lines",
+        line={"color": theme.GREY, "dash": "dash"},
+        hoverinfo="skip",
     )
-    return traces
 
 
 def _memory_traces(runs: pd.DataFrame, x: str, y: str) -> list[Trace]:
@@ -374,6 +387,10 @@ def _memory_traces(runs: pd.DataFrame, x: str, y: str) -> list[Trace]:
 
 
 # -- small parts ---------------------------------------------------------------------------------
+
+
+def _has_cold(runs: pd.DataFrame) -> bool:
+    return not runs.empty and bool((runs["policy"] == COLD).any())
 
 
 def _policies(runs: pd.DataFrame, given: Sequence[str] | None) -> list[str]:
