@@ -45,9 +45,7 @@ def setting_text(setting: pd.Series | dict[str, Any]) -> str:
 def exactness_figure(exactness: pd.DataFrame, setting: str) -> go.Figure:
     """Return the three comparisons of each verified overlap, on a logarithmic axis."""
     figure = go.Figure(_exactness_traces(exactness, "x", "y"))
-    figure.update_layout(
-        xaxis=_category_axis("overlap depth (tokens)"), yaxis=_difference_axis(exactness)
-    )
+    figure.update_layout(xaxis=_depth_axis(), yaxis=_difference_axis(exactness))
     return _finish(figure, 420, "Is a resumed run what a cold run would have been?", setting)
 
 
@@ -55,7 +53,7 @@ def times_figure(runs: pd.DataFrame, setting: str) -> go.Figure:
     """Return measured time to the last token's logits a policy and overlap, beside predictions."""
     figure = go.Figure(_time_traces(runs, "x", "y"))
     figure.update_layout(
-        xaxis=_category_axis("overlap depth (tokens)"),
+        xaxis=_depth_axis(),
         yaxis={"title": {"text": "median time (ms)"}, "rangemode": "tozero"},
     )
     return _finish(figure, 420, "Time of a request, measured and predicted", setting)
@@ -186,9 +184,9 @@ def lab_figure(study: ResumeStudy) -> dict[str, Any]:
                 "yanchor": "top",
             },
             "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            "xaxis": _category_axis("overlap depth (tokens)") | {"domain": left, "anchor": "y"},
+            "xaxis": _depth_axis() | {"domain": left, "anchor": "y"},
             "yaxis": _difference_axis(exactness) | {"domain": upper, "anchor": "x"},
-            "xaxis2": _category_axis("overlap depth (tokens)") | {"domain": right, "anchor": "y2"},
+            "xaxis2": _depth_axis() | {"domain": right, "anchor": "y2"},
             "yaxis2": _axis("time of a request (ms)", upper, "x2"),
             "xaxis3": _axis("tokens saved", left, "y3"),
             "yaxis3": _axis("time saved (ms)", lower, "x3"),
@@ -207,7 +205,7 @@ def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
         "one shot: rounding": ("one_shot", ONE_SHOT),
         "control: state zeroed": ("control", CONTROL),
     }
-    depths = [] if exactness.empty else [f"{d:,}" for d in exactness["depth"]]
+    depths = [] if exactness.empty else exactness["depth"].tolist()
     traces = []
     for name, (column, style) in columns.items():
         values: list[Any] = []
@@ -234,7 +232,7 @@ def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
                     "color": style.colour,
                     "line": {"width": 2, "color": style.colour},
                 },
-                hovertemplate="overlap %{x}: %{y:.1e}<extra>" + name + "</extra>",
+                hovertemplate="overlap %{x:,}: %{y:.1e}<extra>" + name + "</extra>",
             )
         )
     tolerance = [] if exactness.empty else exactness["tolerance"].tolist()
@@ -265,7 +263,7 @@ def _time_traces(
         medians = (
             pd.DataFrame(columns=columns) if part.empty else part.groupby("depth")[columns].median()
         )
-        depths = [f"{depth:,}" for depth in medians.index]
+        depths = medians.index.tolist()
         detail = np.stack([medians["resume_point"], medians["load_ms"]], axis=1).tolist()
         traces.append(
             _scatter(
@@ -280,7 +278,7 @@ def _time_traces(
                 marker={"symbol": style.marker, "size": 10, "color": style.colour},
                 customdata=detail,
                 hovertemplate=(
-                    f"{name}, overlap %{{x}}<br>%{{y:.1f}} ms measured, resumed at "
+                    f"{name}, overlap %{{x:,}}<br>%{{y:.1f}} ms measured, resumed at "
                     "%{customdata[0]:.0f}<br>of it load %{customdata[1]:.2f} ms<extra></extra>"
                 ),
             )
@@ -302,7 +300,7 @@ def _time_traces(
                     "color": style.colour,
                     "line": {"width": 2, "color": style.colour},
                 },
-                hovertemplate=f"{name}, overlap %{{x}}: %{{y:.1f}} ms predicted<extra></extra>",
+                hovertemplate=f"{name}, overlap %{{x:,}}: %{{y:.1f}} ms predicted<extra></extra>",
             )
         )
     return traces
@@ -405,6 +403,10 @@ def _scatter(x: str, y: str, x_values: list[Any], y_values: list[Any], **propert
 
 def _axis(title: str, domain: list[float], anchor: str) -> dict[str, Any]:
     return {"title": {"text": title}, "domain": domain, "anchor": anchor, "rangemode": "tozero"}
+
+
+def _depth_axis() -> dict[str, Any]:
+    return {"title": {"text": "overlap depth (tokens)"}, "rangemode": "tozero"}
 
 
 def _category_axis(title: str) -> dict[str, Any]:
