@@ -76,7 +76,7 @@ def notebook_html(
     }
     body, _ = _exporter(links or {}).from_notebook_node(page, resources)
     # Put in last: nbconvert would parse all 5 MB of it.
-    return body.replace(PLOTLY_JS_HERE, plotly_js())
+    return body.replace(PLOTLY_JS_HERE, plotly_js(), 1) if shows_figures else body
 
 
 def read_notebook(path: str | Path) -> NotebookNode:

@@ -231,6 +231,8 @@ class _Workers:
             code = self._wait(arguments, messages)
             messages.seek(0)
             trace = messages.read()
+        if self.stopped:
+            raise RuntimeError("the sweep is being stopped.")
         if code == 0:
             record = RunRecord.load(folder)
             if record is not None:

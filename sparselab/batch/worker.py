@@ -30,8 +30,18 @@ def exit_when_orphaned() -> None:
     os._exit(1)
 
 
+def skip_slow_import() -> None:
+    """Keep jsonschema, which nbformat imports, from building a grammar of addresses at import.
+
+    That takes seconds of each worker, and the schema of notebooks has no addresses to check. To
+    jsonschema the package then seems not to be installed, which it allows for.
+    """
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
+
+
 def main() -> int:
     arguments = json.loads(read_line())
+    skip_slow_import()
     threading.Thread(target=exit_when_orphaned, daemon=True).start()
     run_notebook(**arguments)
     return 0

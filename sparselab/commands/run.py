@@ -50,8 +50,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sparselab.batch.parameters import parse_text, read_parameters
     from sparselab.batch.run import DEFAULT_TIMEOUT_S, run_notebook
+    from sparselab.batch.worker import skip_slow_import
     from sparselab.export import read_notebook
 
+    skip_slow_import()
     notebook = Path(arguments.notebook)
     parameters = read_parameters(read_notebook(notebook))
     if arguments.list:

@@ -46,7 +46,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     from sparselab.batch.index import INDEX_FILE
     from sparselab.batch.sweep import load_sweep, run_sweep
+    from sparselab.batch.worker import skip_slow_import
 
+    skip_slow_import()
     sweep = load_sweep(arguments.file, arguments.out)
     if arguments.list:
         _print_plan(sweep.runs, arguments.json)

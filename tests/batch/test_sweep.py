@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -264,3 +265,23 @@ def test_a_sweep_killed_at_random_moments_ends_with_exactly_the_runs_asked_for(
     assert sorted(record.numbers["total"]["value"] for record in ended.values()) == [2, 4, 6, 8, 10]
     assert {name: ended[name] for name in finished} == finished, "what was complete was kept"
     assert pd.read_parquet(output / "results.parquet")["status"].tolist() == ["completed"] * 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs SIGINT")
+def test_an_interrupted_sweep_calls_no_run_failed_and_can_be_continued(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.ipynb", PUBLISH, "import time; time.sleep(4)")
+    output, file = tmp_path / "out", tmp_path / "sweep.yaml"
+    file.write_text(f"output: {output}\nruns: [{{notebook: tiny.ipynb}}]")
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(file)], stderr=subprocess.PIPE, text=True
+    )
+    while not list(output.glob(".partial-*")):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert "KeyboardInterrupt" in messages
+    assert complete(output) == {}
+
+    assert run_sweep(load_sweep(file))["tiny"].completed
+    assert folders(output) == {"tiny"}
