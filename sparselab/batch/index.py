@@ -40,8 +40,7 @@ def write_index(folder: Path, title: str, records: Mapping[str, RunRecord]) -> N
         content_security_policy=CONTENT_SECURITY_POLICY,
         plotly_js=plotly_js() if any(run["picture"] for run in runs) else "",
         runs=runs,
-        parameters=_given(records.values()),
-        units=_units(records.values()),
+        tables=_tables(runs),
         completed=sum(record.completed for record in records.values()),
     )
     write_text(folder / INDEX_FILE, page)
@@ -75,10 +74,27 @@ def _cell(value: Any) -> Any:
     return str(value) if isinstance(value, list) else value
 
 
+def _tables(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return one table a notebook: its runs, with the parameters and numbers that they have."""
+    notebooks = dict.fromkeys(run["record"].notebook for run in runs)
+    tables = []
+    for notebook in notebooks:
+        own = [run for run in runs if run["record"].notebook == notebook]
+        records = [run["record"] for run in own]
+        tables.append(
+            {
+                "title": records[0].title,
+                "runs": own,
+                "parameters": _given(records),
+                "units": _units(records),
+            }
+        )
+    return tables
+
+
 def _given(records: Iterable[RunRecord]) -> list[str]:
     """Return every parameter that some run was given, in the order of appearance."""
-    names = dict.fromkeys(name for record in records for name in record.given)
-    return [name for name in names if name != "live"]
+    return list(dict.fromkeys(name for record in records for name in record.given))
 
 
 def _units(records: Iterable[RunRecord]) -> dict[str, str]:
