@@ -106,7 +106,8 @@ def test_torch_is_imported_only_by_the_replay():
 
 
 def test_the_makefile_targets_are_the_documented_ones():
-    done = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
+    command = ["make", "--no-print-directory", "help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     targets = {line.split()[0] for line in done.stdout.splitlines()}
     assert targets == {"help", "demo", "test", "lab", "bench", "lint", "data", "clean"}
     readme = (ROOT / "README.md").read_text()
