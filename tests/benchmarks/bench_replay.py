@@ -19,7 +19,7 @@ from sparselab.replay.prefill import prefill
 from sparselab.replay.resume import restore_at
 from tests.benchmarks.timing import median_seconds, row
 
-MODEL, LENGTH, REPEATS = "qwen3.5-0.8b-group", 2048, 9
+MODEL, LENGTH, REPEATS = "qwen3.5-0.8b-group", 2048, 5
 WITHIN_5_PERCENT = "at least 0.95 (within 5 %)"
 
 
@@ -88,7 +88,7 @@ def resume_rows(model: ReplayModel) -> list[dict[str, Any]]:
 def linearity_row(model: ReplayModel) -> dict[str, Any]:
     """How linear time saved is in tokens saved: here ``ratio`` is R^2."""
     table = replay.measure(
-        model, LENGTH, ["balanced"], [1, 2, 4, 8], repeats=5, show_progress=False
+        model, LENGTH, ["balanced"], [1, 2, 4, 8], repeats=3, show_progress=False
     )
     fit = replay.fit_savings(table)
     medians = table.groupby("saved_tokens")["total_ms"].median() / 1000
