@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+from contrast import contrast
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -289,6 +290,10 @@ class PanelPage:
             ".map(svg => [...svg.children].filter(c => !c.classList.contains('hoverlayer'))"
             ".map(c => c.outerHTML).join('')).join('')"
         )
+
+    def contrast(self) -> float:
+        """Return the contrast of the axes' numbers to the page."""
+        return contrast(self.root.locator(".js-plotly-plot .xtick text"))
 
     def drawn_data(self) -> list[list[object]]:
         """Return what plotly has drawn: name, x and y of each trace."""

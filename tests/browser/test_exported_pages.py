@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from contrast import contrast
 from jupyter_lab import SCREENSHOTS, WIDTH
 from notebook_cases import CASES
 from playwright.sync_api import Browser, Page
@@ -54,24 +55,6 @@ def offline(browser: Browser) -> Iterator[Offline]:
     assert pages.complaints == []
 
 
-def contrast(page: Page, selector: str) -> float:
-    """The contrast of an element's text (its fill in SVG) to the page, after WCAG 2."""
-    return page.locator(selector).first.evaluate(
-        """element => {
-          const channels = colour => colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
-          const luminance = colour => {
-            const [r, g, b] = channels(colour).map(v => v / 255)
-              .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-          };
-          const style = getComputedStyle(element);
-          const own = luminance(element instanceof SVGElement ? style.fill : style.color);
-          const paper = luminance(getComputedStyle(document.body).backgroundColor);
-          return (Math.max(own, paper) + 0.05) / (Math.min(own, paper) + 0.05);
-        }"""
-    )
-
-
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("stem", sorted(CASES))
 def test_every_plot_of_a_notebooks_page_is_drawn_in_light_and_dark(
@@ -90,8 +73,8 @@ def test_every_plot_of_a_notebooks_page_is_drawn_in_light_and_dark(
             assert box is not None
             assert box["width"] > 300
             assert box["height"] > 150
-        assert contrast(page, ".jp-RenderedMarkdown p") > 7
-        assert contrast(page, ".plotly-figure .xtick text, .plotly-figure .gtitle") > 7
+        assert contrast(page.locator(".jp-RenderedMarkdown p")) > 7
+        assert contrast(page.locator(".plotly-figure .xtick text, .plotly-figure .gtitle")) > 7
         # Nothing is wider than the page: the reader never scrolls sideways.
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         page.screenshot(path=SCREENSHOTS / f"page-{stem}-{scheme}.png", full_page=True)
@@ -103,13 +86,13 @@ def test_a_page_follows_a_change_from_light_to_dark(
 ) -> None:
     page = offline.open(run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html")
     page.wait_for_function(DRAWN)
-    assert contrast(page, ".plotly-figure .gtitle") > 7
+    assert contrast(page.locator(".plotly-figure .gtitle")) > 7
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(
         "() => getComputedStyle(document.querySelector('.plotly-figure .gtitle')).fill"
         " === getComputedStyle(document.body).color"
     )
-    assert contrast(page, ".plotly-figure .gtitle") > 7
+    assert contrast(page.locator(".plotly-figure .gtitle")) > 7
 
 
 def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(

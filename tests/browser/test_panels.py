@@ -69,6 +69,10 @@ PANELS = [
 ]
 
 
+# What WCAG 2 asks of text at its strictest level.
+READABLE = 7.0
+
+
 @pytest.fixture(params=PANELS, ids=str)
 def case(request: pytest.FixtureRequest) -> Case:
     return request.param
@@ -79,6 +83,8 @@ def test_it_answers_keyboard_and_pointer_in_light_and_dark_and_survives_a_reload
 ) -> None:
     panel = open_panel(case.code)
     assert panel.notebook.errors() == []
+    panel.notebook.use_theme("light")
+    assert panel.contrast() > READABLE
     panel.screenshot(f"{case.name}-light")
 
     drawn, value = panel.picture(), panel.value(case.slider)
@@ -92,6 +98,7 @@ def test_it_answers_keyboard_and_pointer_in_light_and_dark_and_survives_a_reload
     panel.wait_until_changed(drawn)
 
     panel.notebook.use_theme("dark")
+    assert panel.contrast() > READABLE
     panel.screenshot(f"{case.name}-dark")
 
     panel.settle()

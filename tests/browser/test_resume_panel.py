@@ -35,6 +35,7 @@ def test_run_draws_and_says_that_it_was_exact(open_panel):
     expect(badges).to_have_count(4 * 3)
     expect(badges.filter(has_text="✘")).to_have_count(0)
     panel.wait_for_no_error()
+    panel.notebook.use_theme("light")
     panel.screenshot("ResumeLab-light")
     panel.notebook.use_theme("dark")
     panel.screenshot("ResumeLab-dark")
