@@ -218,7 +218,9 @@ def test_two_sweeps_at_once_in_one_folder_are_refused(sweep_file: Path) -> None:
 
 # -- being killed ----------------------------------------------------------------------------------
 
+# A shell starts what runs in the background with interrupts ignored, and its children inherit that.
 DRIVER = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     "import sys; from sparselab.batch.sweep import load_sweep, run_sweep; "
     "run_sweep(load_sweep(sys.argv[1]), jobs=2)"
 )
