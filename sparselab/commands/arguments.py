@@ -31,6 +31,12 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME-or-CSV",
         help="a shipped table, a CSV with the header depth,requests, or 'uniform' (the default)",
     )
+    add_policy_option_argument(parser)
+    add_json_argument(parser)
+
+
+def add_policy_option_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--option NAME=VALUE``, the policy's own options."""
     parser.add_argument(
         "--option",
         action="append",
@@ -38,7 +44,6 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an option of the policy, e.g. block_size=256; may be repeated",
     )
-    add_json_argument(parser)
 
 
 def add_json_argument(parser: argparse.ArgumentParser) -> None:

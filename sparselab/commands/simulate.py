@@ -5,7 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from sparselab.commands.arguments import add_json_argument, parse_options, print_json
+from sparselab.commands.arguments import (
+    add_json_argument,
+    add_policy_option_argument,
+    parse_options,
+    print_json,
+)
 
 if TYPE_CHECKING:
     from sparselab.estimators import Estimator
@@ -31,13 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--interleave", type=int, metavar="SEED", help="run groups concurrently")
     parser.add_argument("--policy", default="optimal", help="see `sparselab policies`")
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="an option of the policy, e.g. block_size=256; may be repeated",
-    )
+    add_policy_option_argument(parser)
     parser.add_argument("--budget", type=int, default=8, help="checkpoints an entry (default: 8)")
     _add_estimator_arguments(parser)
     _add_cache_arguments(parser)

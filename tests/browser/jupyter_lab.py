@@ -179,23 +179,29 @@ class Server:
         return inherited | environment | {"PYTHONPATH": path}
 
 
+def keep_inside(page: Page) -> list[str]:
+    """Let only a page's requests to this machine pass; return the list that the others go to."""
+    outside: list[str] = []
+
+    def decide(route: Route) -> None:
+        if route.request.url.startswith(LOCAL):
+            route.continue_()
+        else:
+            outside.append(route.request.url)
+            route.abort()
+
+    page.route("**/*", decide)
+    return outside
+
+
 class Notebook:
     """One notebook, open in one page of the browser."""
 
     def __init__(self, server: Server, browser: Browser, name: str) -> None:
         self.server, self.name = server, name
-        self.outside: list[str] = []
         self.page: Page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
         self.page.set_default_timeout(PATIENCE_MS)
-        self.page.route("**/*", self._route)
-
-    def _route(self, route: Route) -> None:
-        """Let only requests to this machine pass, and remember the others."""
-        if route.request.url.startswith(LOCAL):
-            route.continue_()
-        else:
-            self.outside.append(route.request.url)
-            route.abort()
+        self.outside = keep_inside(self.page)
 
     def open(self) -> None:
         """Load the page and wait for the kernel."""

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from jupyter_lab import LOCAL, REPOSITORY, SCREENSHOTS, WIDTH, PanelPage, free_port
-from playwright.sync_api import Browser, Route
+from jupyter_lab import REPOSITORY, SCREENSHOTS, WIDTH, PanelPage, free_port, keep_inside
+from playwright.sync_api import Browser
 
 pytest.importorskip("voila", reason="Voila is not installed")
 
@@ -68,17 +68,9 @@ class VoilaPage:
     """What :class:`PanelPage` needs of a page: no kernel is asked for, since Voila hides it."""
 
     def __init__(self, browser: Browser) -> None:
-        self.outside: list[str] = []
         self.page = browser.new_page(viewport={"width": WIDTH, "height": 900})
         self.page.set_default_timeout(1000 * PATIENCE_S)
-        self.page.route("**/*", self._route)
-
-    def _route(self, route: Route) -> None:
-        if route.request.url.startswith(LOCAL):
-            route.continue_()
-        else:
-            self.outside.append(route.request.url)
-            route.abort()
+        self.outside = keep_inside(self.page)
 
 
 @pytest.mark.timeout(400)
