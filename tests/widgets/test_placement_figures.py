@@ -54,7 +54,7 @@ def test_more_teeth_than_pixels_are_drawn_by_their_highest_points_and_say_so():
     depths, highest, note = placement.sawtooth(c, schedule)
     assert len(schedule) == 512
     assert depths.size <= placement.MOST_TEETH + 1
-    assert note == " (highest in each 22 tokens)"
+    assert note == " (highest in each 33 tokens)"
     assert set(highest[:-1]) == {7}
     labels = placement.comparison_spec(c)["layout"]["yaxis2"]["ticktext"]
     assert labels[POLICIES.index("block")] == "block (512: band)"
