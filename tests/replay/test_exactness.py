@@ -30,14 +30,18 @@ OVERLAPS = {
 }
 
 
-def schedules():
-    """Every policy with every budget, odd budgets on a grid of 16 and even ones unaligned."""
+def schedules(alternate=False):
+    """Every policy with every budget, unaligned and on a grid of 16; by name, so each once.
+
+    With ``alternate``, odd budgets are on the grid and even ones unaligned, which is half as many.
+    """
     overlap = sl.OverlapDistribution.geometric(LENGTH, 30.0)
     options = {"block": {"block_size": 40}, "branch": {"overlap": 37}}
+    found = {}
     for name, policy in sl.policies().items():
         for budget in BUDGETS if "budget" in policy.needs else (None,):
-            for align in (1, 16) if budget is None else (16 if budget % 2 else 1,):
-                yield sl.place(
+            for align in (16 if budget % 2 else 1,) if alternate and budget else (1, 16):
+                schedule = sl.place(
                     name,
                     LENGTH,
                     budget,
@@ -45,10 +49,11 @@ def schedules():
                     align,
                     **options.get(name, {}),
                 )
+                found["-".join([name, *map(str, schedule.positions)])] = schedule
+    return found
 
 
-def name_of(schedule):
-    return f"{schedule.policy}-{'-'.join(map(str, schedule.positions[:9]))}"
+ALL, HALF = schedules(), schedules(alternate=True)
 
 
 def assert_exact(model, entry, tokens, expected_resume_point):
@@ -62,38 +67,32 @@ def assert_exact(model, entry, tokens, expected_resume_point):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("schedule", tuple(schedules()), ids=name_of)
+@pytest.mark.parametrize("schedule", ALL.values(), ids=ALL)
 def test_every_policy_and_budget_resumes_exactly(models, dtype, schedule):
-    model = models("tiny", dtype)
+    check_schedule(models("tiny", dtype), schedule, depths=(35, 83))
+
+
+# The real dimensions, where a pass costs more: one depth a schedule, half the schedules.
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("schedule", HALF.values(), ids=HALF)
+def test_every_policy_and_budget_on_the_layer_group_of_real_dimensions(models, dtype, schedule):
+    check_schedule(models("qwen3.5-0.8b-group", dtype), schedule, depths=(83,))
+
+
+def check_schedule(model, schedule, depths):
     prompt = replay.random_tokens(LENGTH, model.vocab_size, seed=3)
     entry = replay.capture(model, prompt, schedule, chunk=CHUNK)
     assert entry.positions.tolist() == schedule.positions.tolist()
-    for depth in (35, 83):
+    for depth in depths:
         tokens = replay.diverging(prompt, depth, LENGTH, model.vocab_size, seed=depth)
         assert_exact(model, entry, tokens, int(schedule.resume_point(depth)))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["tiny", "qwen3.5-0.8b-group"])
 @pytest.mark.parametrize("case", OVERLAPS)
-def test_every_kind_of_overlap_on_the_tiny_model(models, dtype, case):
-    check_overlap(models("tiny", dtype), *OVERLAPS[case])
-
-
-# The real dimensions, where a pass costs more: the cases that cut or resume differently.
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize(
-    "case",
-    [
-        "nothing shared",
-        "one token before a checkpoint",
-        "on a checkpoint",
-        "one token after a checkpoint",
-        "the same prompt",
-        "append-only",
-    ],
-)
-def test_overlaps_on_the_layer_group_of_real_dimensions(models, dtype, case):
-    check_overlap(models("qwen3.5-0.8b-group", dtype), *OVERLAPS[case])
+def test_every_kind_of_overlap(models, name, dtype, case):
+    check_overlap(models(name, dtype), *OVERLAPS[case])
 
 
 def check_overlap(model, depth, length):
