@@ -164,6 +164,33 @@ def simulate(
         0 if architecture is None else architecture.kv_bytes_per_token,
         0 if architecture is None else architecture.checkpoint_bytes,
     )
+    rows = _replay(workload, planner, cache, replan_every, capture)
+    skipped = math.floor(warmup * len(workload) + 1e-9)
+    frame = _frame(workload, rows, cost, skipped, architecture)
+    parameters = {
+        "workload": workload.name,
+        "synthetic": workload.synthetic,
+        "policy": policy,
+        "budget": planner.budget,
+        "estimator": repr(estimator) if planner.needs_distribution else None,
+        "replan_every": replan_every,
+        "capacity": capacity,
+        "capacity_bytes": capacity_bytes,
+        "eviction": eviction,
+        "align": align,
+        "warmup": warmup,
+        "capture": capture,
+        "prefill_cost": "tokens" if prefill_cost is None else "given",
+        "architecture": getattr(architecture, "name", None),
+        "policy_options": policy_options,
+    }
+    return SimulationResult(frame, summarise(frame), parameters, cost)
+
+
+def _replay(
+    workload: Workload, planner: _Planner, cache: EntryCache, replan_every: int, capture: str
+) -> list[tuple[Any, ...]]:
+    """Serve the requests in turn; return a row for each, whose columns `_frame` names."""
     rows = []
     for number, request in enumerate(workload.requests):
         tokens = request.tokens
@@ -194,26 +221,7 @@ def simulate(
                 cache.checkpoints,
             )
         )
-    skipped = math.floor(warmup * len(workload) + 1e-9)
-    frame = _frame(workload, rows, cost, skipped, architecture)
-    parameters = {
-        "workload": workload.name,
-        "synthetic": workload.synthetic,
-        "policy": policy,
-        "budget": planner.budget,
-        "estimator": repr(estimator) if planner.needs_distribution else None,
-        "replan_every": replan_every,
-        "capacity": capacity,
-        "capacity_bytes": capacity_bytes,
-        "eviction": eviction,
-        "align": align,
-        "warmup": warmup,
-        "capture": capture,
-        "prefill_cost": "tokens" if prefill_cost is None else "given",
-        "architecture": getattr(architecture, "name", None),
-        "policy_options": policy_options,
-    }
-    return SimulationResult(frame, summarise(frame), parameters, cost)
+    return rows
 
 
 def capture_positions(
