@@ -11,7 +11,7 @@ pytest.importorskip("transformers", reason="live replay needs transformers")
 
 from sparselab import replay  # noqa: E402
 
-DTYPES = ("float32", "bfloat16")
+no_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device here")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -20,15 +20,22 @@ def _few_threads():
     torch.set_num_threads(1)
 
 
+@pytest.fixture(params=["cpu", pytest.param("cuda", marks=[pytest.mark.cuda, no_cuda])])
+def device(request):
+    """Each device that a test runs on: the CPU, and CUDA where there is one."""
+    return request.param
+
+
 @pytest.fixture(scope="session")
 def models():
-    """A function ``(name, dtype) -> ReplayModel`` that loads each model once."""
-    loaded: dict[tuple[str, str], replay.ReplayModel] = {}
+    """A function ``(name, dtype, device) -> ReplayModel`` that loads each model once."""
+    loaded: dict[tuple[str, str, str], replay.ReplayModel] = {}
 
-    def get(name: str = "tiny", dtype: str = "float32") -> replay.ReplayModel:
-        if (name, dtype) not in loaded:
-            loaded[name, dtype] = replay.load_model(name, device="cpu", dtype=dtype)
-        return loaded[name, dtype]
+    def get(name: str = "tiny", dtype: str = "float32", device: str = "cpu") -> replay.ReplayModel:
+        key = (name, dtype, device)
+        if key not in loaded:
+            loaded[key] = replay.load_model(name, device=device, dtype=dtype)
+        return loaded[key]
 
     return get
 

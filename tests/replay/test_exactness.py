@@ -68,15 +68,17 @@ def assert_exact(model, entry, tokens, expected_resume_point):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("schedule", ALL.values(), ids=ALL)
-def test_every_policy_and_budget_resumes_exactly(models, dtype, schedule):
-    check_schedule(models("tiny", dtype), schedule, depths=(35, 83))
+def test_every_policy_and_budget_resumes_exactly(models, device, dtype, schedule):
+    check_schedule(models("tiny", dtype, device), schedule, depths=(35, 83))
 
 
 # The real dimensions, where a pass costs more: one depth a schedule, half the schedules.
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("schedule", HALF.values(), ids=HALF)
-def test_every_policy_and_budget_on_the_layer_group_of_real_dimensions(models, dtype, schedule):
-    check_schedule(models("qwen3.5-0.8b-group", dtype), schedule, depths=(83,))
+def test_every_policy_and_budget_on_the_layer_group_of_real_dimensions(
+    models, device, dtype, schedule
+):
+    check_schedule(models("qwen3.5-0.8b-group", dtype, device), schedule, depths=(83,))
 
 
 def check_schedule(model, schedule, depths):
@@ -91,8 +93,8 @@ def check_schedule(model, schedule, depths):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["tiny", "qwen3.5-0.8b-group"])
 @pytest.mark.parametrize("case", OVERLAPS)
-def test_every_kind_of_overlap(models, name, dtype, case):
-    check_overlap(models(name, dtype), *OVERLAPS[case])
+def test_every_kind_of_overlap(models, device, name, dtype, case):
+    check_overlap(models(name, dtype, device), *OVERLAPS[case])
 
 
 def check_overlap(model, depth, length):
@@ -106,8 +108,8 @@ def check_overlap(model, depth, length):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_an_unaligned_schedule_on_the_layer_group(models, dtype):
-    model = models("qwen3.5-0.8b-group", dtype)
+def test_an_unaligned_schedule_on_the_layer_group(models, device, dtype):
+    model = models("qwen3.5-0.8b-group", dtype, device)
     prompt = replay.random_tokens(200, model.vocab_size, seed=8)
     entry = replay.capture(model, prompt, sl.place("balanced", 200, 7), chunk=64)
     assert (entry.positions % 64 != 0).any()

@@ -25,9 +25,9 @@ CASES = ((50, 90), (101, 140), (100, 101), (120, 120), (2, 40), (120, 150))
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("family", EXACT)
-def test_a_family_that_carries_its_state_is_exact(tmp_path, family, dtype):
+def test_a_family_that_carries_its_state_is_exact(tmp_path, device, family, dtype):
     folder = tiny_architectures.save(tiny_architectures.configs()[family], tmp_path)
-    model = replay.load_model(folder, device="cpu", dtype=dtype)
+    model = replay.load_model(folder, device=device, dtype=dtype)
     prompt = replay.random_tokens(120, model.vocab_size, seed=1)
     entry = replay.capture(model, prompt, [3, 32, 50, 100], chunk=32)
     for depth, length in CASES:
@@ -39,10 +39,10 @@ def test_a_family_that_carries_its_state_is_exact(tmp_path, family, dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("family", ["jamba", "mamba"])
-def test_a_family_that_loses_its_state_is_refused(tmp_path, family, dtype):
+def test_a_family_that_loses_its_state_is_refused(tmp_path, device, family, dtype):
     folder = tiny_architectures.save(tiny_architectures.configs()[family], tmp_path)
     with pytest.raises(ValueError, match="does not carry its state across calls") as refusal:
-        replay.load_model(folder, device="cpu", dtype=dtype)
+        replay.load_model(folder, device=device, dtype=dtype)
     message = str(refusal.value)
     assert f"({family})" in message
     assert transformers.__version__ in message
@@ -64,9 +64,9 @@ def test_a_cache_that_cannot_be_restored_is_refused_before_loading(tmp_path, fam
         replay.load_model(tmp_path, device="cpu", dtype="float32")
 
 
-def test_the_language_model_inside_a_multimodal_checkpoint(tmp_path):
+def test_the_language_model_inside_a_multimodal_checkpoint(tmp_path, device):
     folder = tiny_architectures.save_multimodal(tmp_path)
-    model = replay.load_model(folder, device="cpu", dtype="float32")
+    model = replay.load_model(folder, device=device, dtype="float32")
     assert type(model.module).__name__ == "Qwen3_5ForCausalLM"
     prompt = replay.random_tokens(120, model.vocab_size, seed=1)
     entry = replay.capture(model, prompt, [50, 100], chunk=32)
