@@ -15,8 +15,8 @@ from sparselab.simulator import SimulationResult
 from sparselab.validation import check_choice, check_integer
 from widgets import controls
 from widgets.figures.checkpoint_layout import RequestView, checkpoint_layout_spec
-from widgets.panel import Panel
-from widgets.workload_study import load_workload
+from widgets.panel import EXPECTED_ERRORS, Panel
+from widgets.workload_source import WorkloadSource, workload_source
 
 # Shipped samples and synthetic workloads: small, offline, and loaded in a moment.
 WORKLOADS = (
@@ -27,9 +27,6 @@ WORKLOADS = (
     "append_only_chat",
     "mooncake",
 )
-# A trace, or a file of one's own, is in order of arrival; the others come group after group and
-# are mixed.
-IN_ORDER = ("mooncake",)
 LARGEST_BUDGET = 16
 PLAY_INTERVAL_MS = 700
 
@@ -40,6 +37,7 @@ class CheckpointLayout(Panel):
     Attributes:
         workload: one of the shipped samples or synthetic workloads.
         path: a file of your own to replay instead.
+        seed: of the interleaving of groups; requests with arrivals of their own keep those.
         policy: which places the checkpoints.
         budget: checkpoints allowed in an entry, for policies that need a budget.
         model: whose bytes are shown.
@@ -50,6 +48,7 @@ class CheckpointLayout(Panel):
 
     workload = Unicode(WORKLOADS[0]).tag(parameter=True)
     path = Unicode("").tag(parameter=True)
+    seed = Int(0).tag(parameter=True)
     policy = Unicode("balanced").tag(parameter=True)
     budget = Int(4).tag(parameter=True)
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
@@ -58,8 +57,9 @@ class CheckpointLayout(Panel):
     def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
         """Return the whole simulation and the view of the one request."""
         check_integer("request", parameters["request"], minimum=1)
-        names = ("workload", "path", "policy", "budget", "model")
-        simulated = _simulate(*(parameters[name] for name in names))
+        simulated = _simulate(
+            _source(parameters), parameters["policy"], parameters["budget"], parameters["model"]
+        )
         number = min(parameters["request"], len(simulated.requests))
         return simulated, request_view(simulated, number, _words(simulated))
 
@@ -73,89 +73,108 @@ class CheckpointLayout(Panel):
 
     def code(self, parameters: dict[str, Any]) -> str:
         """Return the simulation and the row that is shown."""
-        path = parameters["path"].strip()
-        seed = _seed(parameters["workload"], path)
-        loaded = (
-            f"sl.workloads.load(sl.workloads.recognise({path!r}), path={path!r})"
-            if path
-            else f"sl.workloads.load({parameters['workload']!r})"
-        )
-        order = "" if seed is None else f".interleave({seed})"
+        source = _source(parameters)
+        shown = min(parameters["request"], len(source.workload))
         return "\n".join(
             (
                 "import sparselab as sl",
-                f"workload = {loaded}{order}",
+                f"workload = {source.code}",
                 f"result = sl.simulate(workload, {parameters['policy']!r}, {parameters['budget']}, "
                 f"architecture={parameters['model']!r})",
-                f"print(result.requests.iloc[{parameters['request'] - 1}])",
+                f"print(result.requests.iloc[{shown - 1}])",
             )
         )
 
     def controls(self) -> list[w.Widget]:
         """Return the controls: what is simulated, and which request is shown."""
+        return [
+            controls.row(*self._workload_controls(), *self._cache_controls()),
+            controls.row(*self._request_controls()),
+        ]
+
+    def _workload_controls(self) -> list[w.Widget]:
+        return [
+            controls.choice(
+                self,
+                "workload",
+                "Workload",
+                "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
+                WORKLOADS,
+            ),
+            controls.text(
+                self,
+                "path",
+                "Your own file",
+                "A trace or data set to replay instead; Enter reads it, empty returns.",
+                "trace.jsonl",
+            ),
+            controls.integer(
+                self,
+                "seed",
+                "Seed",
+                "Of the order in which the groups' requests arrive. A trace with arrivals of its "
+                "own keeps them.",
+                0,
+                1000,
+                continuous=False,
+            ),
+        ]
+
+    def _cache_controls(self) -> list[w.Widget]:
+        return [
+            controls.choice(
+                self,
+                "policy",
+                "Policy",
+                "Where the checkpoints of a new entry go.",
+                list(sl.policies()),
+            ),
+            controls.integer(
+                self,
+                "budget",
+                "Budget M",
+                "Checkpoints allowed in an entry.",
+                0,
+                LARGEST_BUDGET,
+                unit="checkpoints",
+            ),
+            controls.choice(
+                self,
+                "model",
+                "Model",
+                "Whose bytes of KV and checkpoints are drawn.",
+                sl.architecture.presets(),
+            ),
+        ]
+
+    def _request_controls(self) -> list[w.Widget]:
+        """Return a slider over the requests and a button that plays them, kept within them."""
         shown = controls.integer(
             self,
             "request",
             "Request",
             "Which request of the simulation is shown; the arrow keys step through them.",
             1,
-            len(self.result[0].requests),
+            1,
         )
         play = w.Play(
             min=1,
-            max=shown.max,
             interval=PLAY_INTERVAL_MS,
             tooltip="Play the requests one after another.",
         )
+
+        def fit(_change: Any = None) -> None:
+            try:
+                requests = len(self.result[0].requests)
+            except EXPECTED_ERRORS:  # the error line says so
+                return
+            # A request beyond the last one becomes the last one, as in the picture.
+            shown.max = play.max = requests
+
+        fit()
         link((shown, "value"), (play, "value"))
-
-        def fit(_change: Any) -> None:
-            if not self.error:
-                shown.max = play.max = len(self.result[0].requests)
-
-        self.observe(fit, ["workload", "path"])
-        return [
-            controls.row(
-                controls.choice(
-                    self,
-                    "workload",
-                    "Workload",
-                    "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
-                    WORKLOADS,
-                ),
-                controls.text(
-                    self,
-                    "path",
-                    "Your own file",
-                    "A trace or data set to replay instead; Enter reads it, empty returns.",
-                    "trace.jsonl",
-                ),
-                controls.choice(
-                    self,
-                    "policy",
-                    "Policy",
-                    "Where the checkpoints of a new entry go.",
-                    list(sl.policies()),
-                ),
-                controls.integer(
-                    self,
-                    "budget",
-                    "Budget M",
-                    "Checkpoints allowed in an entry.",
-                    0,
-                    LARGEST_BUDGET,
-                    unit="checkpoints",
-                ),
-                controls.choice(
-                    self,
-                    "model",
-                    "Model",
-                    "Whose bytes of KV and checkpoints are drawn.",
-                    sl.architecture.presets(),
-                ),
-            ),
-            controls.row(shown, play),
-        ]
+        self.observe(fit, ["workload", "path", "request"])
+        return [shown, play]
 
 
 def request_view(simulated: SimulationResult, number: int, words: str) -> RequestView:
@@ -191,13 +210,11 @@ def _words(simulated: SimulationResult) -> str:
     )
 
 
-def _seed(workload: str, path: str) -> int | None:
-    """Return the seed that requests are mixed with, or ``None`` where their order stays."""
-    return None if path or workload in IN_ORDER else 0
+def _source(parameters: dict[str, Any]) -> WorkloadSource:
+    check_choice("workload", parameters["workload"], WORKLOADS)
+    return workload_source(parameters["workload"], parameters["path"], parameters["seed"])
 
 
 @lru_cache(maxsize=16)
-def _simulate(workload: str, path: str, policy: str, budget: int, model: str) -> SimulationResult:
-    check_choice("workload", workload, WORKLOADS)
-    requests = load_workload(workload, path, _seed(workload, path.strip()))
-    return sl.simulate(requests, policy, budget, architecture=model)
+def _simulate(source: WorkloadSource, policy: str, budget: int, model: str) -> SimulationResult:
+    return sl.simulate(source.workload, policy, budget, architecture=model)

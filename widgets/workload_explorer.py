@@ -16,6 +16,7 @@ from sparselab.validation import check_choice
 from widgets import controls
 from widgets.figures import workload as figures
 from widgets.panel import Panel
+from widgets.workload_source import WorkloadSource, workload_source
 from widgets.workload_study import (
     ENTRY_AWARE,
     FAMILIES,
@@ -36,7 +37,7 @@ class WorkloadExplorer(Panel):
     Attributes:
         workload: a loader's name; its shipped sample or its synthetic requests are replayed.
         path: a file of your own to replay instead.
-        seed: of the interleaving of groups.
+        seed: of the interleaving of groups; requests with arrivals of their own keep those.
         capacity: entries that the cache retains, first in, first out.
         align: checkpoints stand on multiples of it (tokens).
         capture: what can be stored, see :func:`sparselab.simulate`.
@@ -64,17 +65,14 @@ class WorkloadExplorer(Panel):
         check_choice("memory", parameters["memory"], MEMORY_AXES)
         check_choice("run", parameters["run"], run_names())
         architecture = sl.HybridArchitecture.preset(parameters["model"])
-        source = tuple(
-            parameters[name]
-            for name in ("workload", "path", "seed", "capacity", "align", "capture")
+        study = study_source(
+            _source(parameters),
+            parameters["capacity"],
+            parameters["align"],
+            parameters["capture"],
         )
-        return (
-            study_source(*source),
-            architecture,
-            parameters["memory"],
-            parameters["run"],
-            _simulated(source, parameters["run"]),
-        )
+        run = parameters["run"]
+        return study, architecture, parameters["memory"], run, _simulated(study, run)
 
     def draw(self, result: Any) -> dict[str, Any]:
         """Return the frontier, the overlaps and the entries of the run."""
@@ -95,16 +93,11 @@ class WorkloadExplorer(Panel):
         p = parameters
         family, arguments = run_arguments(p["run"])
         given = {"policy": family, **arguments}
-        if p["path"].strip():
-            path = p["path"].strip()
-            load = f"sl.workloads.load(sl.workloads.recognise({path!r}), path={path!r})"
-        else:
-            load = f"sl.workloads.load({p['workload']!r})"
         shown = ", ".join(f"{name}={value!r}" for name, value in given.items())
         return (
             "import sparselab as sl\n"
             "from sparselab.estimators import DecayedHistogram, EntryAware\n"
-            f"workload = {load}.interleave({p['seed']})\n"
+            f"workload = {_source(p).code}\n"
             f"result = sl.simulate(workload, {shown}, capacity={p['capacity']}, "
             f"align={p['align']}, capture={p['capture']!r}, architecture={p['model']!r})\n"
             "result.summary"
@@ -147,7 +140,8 @@ class WorkloadExplorer(Panel):
                 self,
                 "seed",
                 "Seed",
-                "Of the order in which the groups' requests arrive.",
+                "Of the order in which the groups' requests arrive. A trace with arrivals of its "
+                "own keeps them.",
                 0,
                 1000,
                 continuous=False,
@@ -208,6 +202,10 @@ class WorkloadExplorer(Panel):
         ]
 
 
+def _source(parameters: dict[str, Any]) -> WorkloadSource:
+    return workload_source(parameters["workload"], parameters["path"], parameters["seed"])
+
+
 @lru_cache(maxsize=16)
-def _simulated(source: tuple[Any, ...], run: str) -> SimulationResult:
-    return study_source(*source).simulate(run)
+def _simulated(study: WorkloadStudy, run: str) -> SimulationResult:
+    return study.simulate(run)

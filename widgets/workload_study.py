@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ import sparselab as sl
 from sparselab.estimators import DecayedHistogram, EntryAware
 from sparselab.simulator import SimulationResult
 from sparselab.workloads import Workload
+from widgets.workload_source import WorkloadSource
 
 BLOCK_SIZES = (64, 128, 256, 512, 1024)
 BUDGETS = (1, 2, 4, 8, 16)
@@ -105,26 +105,10 @@ def study_workload(workload: Workload, n_jobs: int = 1, **settings: Any) -> Work
     return WorkloadStudy(workload, workload.overlap_samples(), runs, settings)
 
 
-@lru_cache(maxsize=4)
-def load_workload(source: str, path: str, seed: int | None) -> Workload:
-    """Return a workload by its loader's name, or from a file, interleaved if a seed is given."""
-    if path.strip():
-        file = Path(path.strip()).expanduser()
-        if not file.exists():
-            raise FileNotFoundError(f"no such file: {file}.")
-        workload = sl.workloads.load(sl.workloads.recognise(file), path=file)
-    else:
-        workload = sl.workloads.load(source)
-    return workload if seed is None else workload.interleave(seed)
-
-
 @lru_cache(maxsize=8)
-def study_source(
-    source: str, path: str, seed: int | None, capacity: int, align: int, capture: str
-) -> WorkloadStudy:
-    """Return the study of a named workload or file; kept, since a panel asks again and again."""
-    workload = load_workload(source, path, seed)
-    return study_workload(workload, capacity=capacity, align=align, capture=capture)
+def study_source(source: WorkloadSource, capacity: int, align: int, capture: str) -> WorkloadStudy:
+    """Return the study of a panel's requests; kept, since a panel asks again and again."""
+    return study_workload(source.workload, capacity=capacity, align=align, capture=capture)
 
 
 def held_gib(runs: pd.DataFrame, architecture: sl.HybridArchitecture) -> NDArray[np.float64]:

@@ -134,6 +134,11 @@ class Workload:
         """Return the length of each request in tokens."""
         return np.fromiter((request.length for request in self.requests), np.int64, len(self))
 
+    @property
+    def has_arrivals(self) -> bool:
+        """Whether the requests say when they arrive: not all of them at the same time."""
+        return any(request.arrival != self.requests[0].arrival for request in self.requests)
+
     def shared_tokens(self, depth: int, request: Request, entry: Request) -> int:
         """Return the tokens that two requests share, given that they share ``depth`` ids.
 

@@ -32,6 +32,14 @@ def area(trace: dict[str, Any]) -> float:
     return abs(float(np.dot(x, np.roll(y, -1)) - np.dot(y, np.roll(x, -1)))) / 2
 
 
+def request_controls(panel: CheckpointLayout) -> tuple[ipywidgets.IntSlider, ipywidgets.Play]:
+    widgets = [w for row in panel.controls() for w in row.children]
+    return (
+        next(w for w in widgets if w.description == "Request"),
+        next(w for w in widgets if isinstance(w, ipywidgets.Play)),
+    )
+
+
 @pytest.mark.parametrize("policy", ["balanced", "optimal", "block", "branch", "last", "kv_only"])
 def test_skipped_replayed_and_new_tokens_are_the_simulations(policy: str) -> None:
     panel = CheckpointLayout(workload="system_prompts", policy=policy, budget=2, request=77)
@@ -93,11 +101,25 @@ def test_a_shorter_workload_shows_its_last_request() -> None:
     assert panel.result[1].number == 28
 
 
+def test_the_controls_and_the_code_say_the_last_request_too_where_there_are_fewer() -> None:
+    panel = CheckpointLayout(workload="append_only_chat", request=100)
+    assert ".iloc[21]" in panel.code(panel.parameters())
+    slider, play = request_controls(panel)
+    assert panel.request == slider.value == play.value == slider.max == play.max == 22
+    panel.request = 50
+    assert panel.request == slider.value == play.value == slider.max == 22
+
+
+def test_a_panel_whose_first_settings_are_refused_shows_its_controls() -> None:
+    panel = CheckpointLayout(path="nowhere.jsonl")
+    slider, _play = request_controls(panel)
+    panel.path = ""
+    assert slider.max == 360
+
+
 def test_play_and_the_slider_move_together_and_know_how_many_requests_there_are() -> None:
     panel = CheckpointLayout(request=3)
-    widgets = [w for row in panel.controls() for w in row.children]
-    play = next(w for w in widgets if isinstance(w, ipywidgets.Play))
-    slider = next(w for w in widgets if w.description == "Request")
+    slider, play = request_controls(panel)
     assert slider.max == play.max == 360
     play.value = 4
     assert panel.request == slider.value == 4
@@ -128,6 +150,13 @@ def test_the_figure_is_changed_in_place_from_request_to_request() -> None:
 def test_bad_settings_are_named(change: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=message):
         CheckpointLayout(**change).static()
+
+
+def test_the_seed_is_of_the_interleaving() -> None:
+    panel = CheckpointLayout(workload="quality", seed=3)
+    workload = sl.workloads.load("quality").interleave(3)
+    assert panel.table(panel.result)["group"].tolist() == [r.group for r in workload]
+    assert ".interleave(3)" in panel.code(panel.parameters())
 
 
 def test_a_file_of_ones_own_is_replayed_in_its_order(tmp_path: Path) -> None:

@@ -178,6 +178,15 @@ class TestPanel:
         assert panel.table(panel.result)["prompt_tokens"][0] == 8
         assert repr(str(file)) in panel.code(panel.parameters())
 
+    def test_a_trace_is_replayed_in_its_order_of_arrival(self):
+        panel = WorkloadExplorer(workload="mooncake", capacity=5, align=1, run="last")
+        trace = sl.workloads.load("mooncake")
+        result = sl.simulate(trace, "last", capacity=5)
+        pd.testing.assert_frame_equal(panel.result[-1].requests, result.requests)
+        assert "interleave" not in panel.code(panel.parameters())
+        assert "interleaved" not in panel.static().layout.title.text
+        assert "interleaved" in WorkloadExplorer(**CHAT).static().layout.title.text
+
     def test_what_is_refused_stands_in_the_error_line(self):
         panel = WorkloadExplorer(**CHAT)
         assert panel.view is not None

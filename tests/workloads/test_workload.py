@@ -78,6 +78,12 @@ class TestWorkload:
         with pytest.raises(TypeError, match="request 1 must be a Request, got list"):
             Workload("test", [Request("a", [1]), [1, 2]], "written for the test")
 
+    def test_arrivals_that_are_all_equal_are_none(self):
+        untimed = workload(Request("a", [1], arrival=3.0), Request("a", [2], arrival=3.0))
+        timed = workload(Request("a", [1]), Request("a", [2], arrival=3.0))
+        assert timed.has_arrivals
+        assert not untimed.has_arrivals
+
     def test_lengths_are_in_tokens(self):
         assert workload(Request("a", [1, 2], length=700), unit=512).lengths().tolist() == [700]
 

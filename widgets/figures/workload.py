@@ -322,11 +322,11 @@ def _share_axis() -> dict[str, Any]:
 
 def _title(study: WorkloadStudy) -> str:
     workload = study.workload
-    kind = "synthetic requests" if workload.synthetic else "requests"
-    already = "synthetic" in workload.name
+    interleaved = "interleaved " if "interleave" in workload.provenance else ""
+    synthetic = workload.synthetic and "synthetic" not in workload.name
     return (
-        f"{workload.name}: {len(workload):,} {'requests' if already else kind}, simulated; "
-        "filled: not dominated"
+        f"{workload.name}: {len(workload):,} {interleaved}{'synthetic ' if synthetic else ''}"
+        "requests, simulated; filled: not dominated"
     )
 
 
