@@ -44,5 +44,10 @@ class CheckpointWriter:
 
 
 def to_device(tensors: Mapping[str, torch.Tensor], device: torch.device) -> Tensors:
-    """Return the tensors on ``device``, copied beside the host's work from pinned memory."""
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
+    """Return the tensors on ``device``; on CUDA copied beside the host's work from pinned memory.
+
+    Elsewhere the copies have arrived: on MPS an unfinished one would read pageable memory that may
+    have been given back by then (https://github.com/pytorch/pytorch/issues/189690).
+    """
+    beside = device.type == "cuda"
+    return {name: tensor.to(device, non_blocking=beside) for name, tensor in tensors.items()}
