@@ -160,7 +160,8 @@ def measure_regret(
 
     Columns, all means over the runs: ``regret`` (tokens: ``E_p r(C) - min E_p r`` for the true
     ``p`` of that request), ``tv`` and ``ks`` between what was planned on and the truth, and
-    ``theorem_3``, the smaller of ``2 N tv`` and ``4 N ks`` in each run, in tokens. Requests before
+    ``loss_bound``, the smaller of ``2 N tv`` (Theorem 3) and ``4 N ks`` (see
+    :func:`sparselab.estimators.loss_bound`) in each run, in tokens. Requests before
     the first plan have no estimate: there all but the regret are missing.
     """
     import pandas
@@ -182,7 +183,7 @@ def measure_regret(
                     "regret": cost - least,
                     "tv": tv,
                     "ks": ks,
-                    "theorem_3": np.mean(bound, axis=0),
+                    "loss_bound": np.mean(bound, axis=0),
                 }
             )
         )
@@ -199,8 +200,9 @@ def measure_gammas(
 ) -> pandas.DataFrame:
     """Return, for each decay, the mean regret in the second half of the run beside Theorem 4.
 
-    Columns: ``gamma``, ``regret`` (tokens, mean over runs and requests), and the bound's parts for
-    the last plan: ``bias`` and ``variance`` (total variation) and ``theorem_4`` (tokens).
+    Columns: ``gamma``, ``regret`` (tokens, mean over runs and requests), and the bound on it with
+    its parts, means over the same requests: ``bias`` and ``variance`` (total variation) and
+    ``theorem_4`` (tokens); missing where no plan was made before or in the second half.
     """
     import pandas
 
@@ -209,7 +211,7 @@ def measure_gammas(
     }
     table = measure_regret(drift, budget, rules, repeats, seed)
     late = table[table["request"] >= drift.requests // 2].groupby("rule")["regret"].mean()
-    bounds = [theorem_4(drift, gamma, drift.requests, replan_every) for gamma in gammas]
+    bounds = [_late_bound(drift, gamma, replan_every) for gamma in gammas]
     return pandas.DataFrame(
         {
             "gamma": gammas,
@@ -219,6 +221,18 @@ def measure_gammas(
             "theorem_4": [bound.loss for bound in bounds],
         }
     )
+
+
+def _late_bound(drift: Drift, gamma: float, replan_every: int) -> DriftBound:
+    """Return the mean of Theorem 4 over the requests of the second half that a plan serves."""
+    served = np.arange(drift.requests // 2, drift.requests)
+    seen, requests = np.unique(served // replan_every * replan_every, return_counts=True)
+    seen, requests = seen[seen > 0], requests[seen > 0]
+    if not seen.size:
+        return DriftBound(np.nan, np.nan, np.nan)
+    bounds = [theorem_4(drift, gamma, n, replan_every) for n in seen.tolist()]
+    parts = [(bound.bias, bound.variance, bound.loss) for bound in bounds]
+    return DriftBound(*np.average(parts, axis=0, weights=requests).tolist())
 
 
 def theorem_4(drift: Drift, gamma: float, samples: int, replan_every: int) -> DriftBound:

@@ -101,11 +101,11 @@ class TestRegret:
                     assert found["tv"][request] == pytest.approx(estimate.tv(p))
                     assert found["ks"][request] == pytest.approx(estimate.ks(p))
 
-    def test_stays_below_theorem_3_in_every_run(self, drift):
+    def test_stays_below_its_bound_in_every_run(self, drift):
         table = measure_regret(drift, 2, standard_rules(0.95, 10, 30), repeats=5)
         planned = table.dropna()
         assert (planned["regret"] >= -1e-9).all()
-        assert (planned["regret"] <= planned["theorem_3"] + 1e-9).all()
+        assert (planned["regret"] <= planned["loss_bound"] + 1e-9).all()
 
     def test_stays_below_theorem_4_on_average(self, drift):
         rules = {"decayed": PlanningRule(lambda: DecayedHistogram(0.95), 10)}
@@ -136,6 +136,13 @@ def test_gammas_are_measured_beside_the_bound(drift):
     )
     late = alone[alone["request"] >= 100]["regret"].mean()
     assert table["regret"][1] == pytest.approx(late)
+    bounds = [theorem_4(drift, 0.9, request // 10 * 10, 10).loss for request in range(100, 200)]
+    assert table["theorem_4"][1] == pytest.approx(np.mean(bounds))
+
+
+def test_there_is_no_bound_where_no_plan_is_made(drift):
+    table = measure_gammas(drift, 2, [0.5], replan_every=drift.requests, repeats=1)
+    assert np.isnan(table["theorem_4"][0])
 
 
 @pytest.mark.parametrize(

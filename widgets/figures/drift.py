@@ -23,7 +23,7 @@ RULE_STYLES = {
     "periodic": theme.Style(theme.GREEN, "dot", "diamond"),
     "decayed": theme.Style(theme.BLUE, "solid", "circle", width=3.0),
 }
-THEOREM_3 = theme.Style(theme.PURPLE, "dashdot", "triangle-up")
+LOSS_BOUND = theme.Style(theme.PURPLE, "dashdot", "triangle-up")
 THEOREM_4 = theme.Style(theme.VERMILLION, "longdash", "x")
 
 
@@ -72,17 +72,6 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
     }
 
 
-def regret_figure(study: DriftStudy) -> go.Figure:
-    """Return only regret and bounds over time."""
-    figure = go.Figure(_regret_traces(study, "x", "y"))
-    figure.update_xaxes(title_text="request")
-    figure.update_yaxes(_cost_axis("regret (tokens, log, from 1)", [0, 1], "x"))
-    figure.update_layout(
-        legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"l": 84}
-    )
-    return theme.apply(figure, height=420)
-
-
 def gamma_figure(study: DriftStudy) -> go.Figure:
     """Return only regret and Theorem 4 against the memory of the decayed histogram."""
     figure = go.Figure([{**trace, "showlegend": True} for trace in _gamma_traces(study, "x", "y")])
@@ -107,7 +96,7 @@ def sampling_figure(table: pd.DataFrame) -> go.Figure:
     lines = [
         ("regret, measured", "regret", RULE_STYLES["decayed"]),
         ("bound through TV", "tv_bound", THEOREM_4),
-        ("bound through KS", "ks_bound", THEOREM_3),
+        ("bound through KS", "ks_bound", LOSS_BOUND),
     ]
     for column, name in enumerate(names, start=1):
         rows = table[table["distribution"] == name]
@@ -192,7 +181,7 @@ def _regret_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
     decayed = study.regret[study.regret["rule"] == "decayed"]
     return [
         *traces,
-        _line(decayed, "theorem_3", block, "Theorem 3", THEOREM_3, xaxis, yaxis),
+        _line(decayed, "loss_bound", block, "loss bound (TV or KS)", LOSS_BOUND, xaxis, yaxis),
         _line(decayed, "theorem_4", block, "Theorem 4", THEOREM_4, xaxis, yaxis),
     ]
 
