@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparselab.files import write_json
-from sparselab.placement import policies as registry
+from sparselab.placement import expand
 from sparselab.progress import progress
 from sparselab.provenance import provenance, version
 from sparselab.recompute import prefill_cost_values
 from sparselab.regret import clairvoyant_cost, overlap_cost
 from sparselab.simulator import simulate
-from sparselab.validation import check_choice, check_integer
+from sparselab.validation import check_integer
 
 if TYPE_CHECKING:
     import pandas
@@ -149,11 +149,9 @@ def _grid(
     runs = []
     for label, given in policies.items():
         arguments = {"policy": label, **given}
-        check_choice("policy", arguments["policy"], registry())
-        if "budget" in given or "budget" not in registry()[arguments["policy"]].needs:
-            runs.append((label, arguments))
-            continue
-        runs += [(label, {**arguments, "budget": budget}) for budget in budgets]
+        own = [given["budget"]] if "budget" in given else budgets
+        for _, budget in expand([arguments["policy"]], own):
+            runs.append((label, arguments if budget is None else {**arguments, "budget": budget}))
     if not runs:
         raise ValueError("policies and budgets must not be empty: there is nothing to run.")
     return runs

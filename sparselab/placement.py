@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -242,6 +242,20 @@ def place(
     wanted = check_integers(f"positions of policy {policy!r}", entry.positions(context, **options))
     aligned = np.unique(wanted // align * align)
     return Schedule(aligned[aligned > 0], length, policy)
+
+
+def expand(names: Iterable[str], budgets: Iterable[int]) -> list[tuple[str, int | None]]:
+    """Return every policy with every budget; one that ignores the budget once, with ``None``.
+
+    Raises ``ValueError`` for an unknown policy or a negative budget, ``TypeError`` for a budget
+    that is no integer.
+    """
+    checked = [check_integer("budgets", budget, minimum=0) for budget in budgets]
+    cases: list[tuple[str, int | None]] = []
+    for name in names:
+        needs = _REGISTRY[check_choice("policy", name, _REGISTRY)].needs
+        cases += [(name, budget) for budget in (checked if "budget" in needs else [None])]
+    return cases
 
 
 def _check_options(entry: Policy, options: dict[str, Any]) -> None:

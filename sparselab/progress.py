@@ -14,6 +14,22 @@ from typing import TextIO, TypeVar
 Item = TypeVar("Item")
 
 
+def collect(
+    items: Iterable[Item], label: str, total: int | None = None, enabled: bool = True
+) -> tuple[list[Item], bool]:
+    """Return the items until their end or an interruption (Ctrl-C), and whether there was one.
+
+    Arguments as for :func:`progress`, which reports meanwhile.
+    """
+    finished: list[Item] = []
+    try:
+        for item in progress(items, label, total, enabled=enabled):
+            finished.append(item)
+    except KeyboardInterrupt:
+        return finished, True
+    return finished, False
+
+
 def progress(
     items: Iterable[Item],
     label: str,

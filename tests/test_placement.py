@@ -202,3 +202,13 @@ class TestRegistry:
 def test_bad_input_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         place(**{"length": 10} | arguments)
+
+
+def test_a_policy_is_expanded_by_the_budgets_that_it_heeds():
+    cases = placement.expand(["balanced", "block"], [1, 4])
+    assert cases == [("balanced", 1), ("balanced", 4), ("block", None)]
+    assert placement.expand(["balanced"], []) == []
+    with pytest.raises(ValueError, match=r"unknown policy 'blok' \(did you mean 'block'\?\)"):
+        placement.expand(["blok"], [1])
+    with pytest.raises(ValueError, match="budgets must be at least 0, got -1"):
+        placement.expand(["block"], [-1])

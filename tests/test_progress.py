@@ -2,7 +2,7 @@
 
 import io
 
-from sparselab.progress import progress
+from sparselab.progress import collect, progress
 
 
 class Terminal(io.StringIO):
@@ -42,3 +42,13 @@ def test_an_iterator_needs_a_total_and_silence_can_be_asked_for():
     assert stream.getvalue() == ""
     assert list(progress(iter("ab"), "x", total=2, stream=stream)) == ["a", "b"]
     assert "2 of 2" in stream.getvalue()
+
+
+def test_an_interruption_keeps_what_was_collected():
+    def interrupted():
+        yield "a"
+        yield "b"
+        raise KeyboardInterrupt
+
+    assert collect(interrupted(), "x", 3, enabled=False) == (["a", "b"], True)
+    assert collect("abc", "x", enabled=False) == (["a", "b", "c"], False)

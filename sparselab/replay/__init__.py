@@ -26,7 +26,7 @@ from sparselab.replay.live_workload import measure_workload
 from sparselab.replay.measurement import measure
 from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
-from sparselab.replay.savings import SavingsFit, fit_savings, predict, summarise
+from sparselab.replay.savings import SavingsFit, can_fit, fit_savings, predict, summarise
 from sparselab.replay.tokens import diverging, random_tokens
 from sparselab.replay.verify import VerifyReport, verify, verify_depths
 
@@ -38,6 +38,7 @@ __all__ = [
     "SavingsFit",
     "VerifyReport",
     "calibrate",
+    "can_fit",
     "capture",
     "diverging",
     "extend",

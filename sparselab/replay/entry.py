@@ -12,8 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from sparselab.replay.state import Tensors, size_in_bytes
-from sparselab.replay.tokens import Tokens, common_prefix
+from sparselab.replay.tokens import Tokens
 from sparselab.validation import check_integer
+from sparselab.workloads.prefix_index import common_prefix
 
 if TYPE_CHECKING:
     from sparselab.replay.models import ReplayModel

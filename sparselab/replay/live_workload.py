@@ -8,19 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sparselab.estimators import Estimator
-from sparselab.placement import policies as known_policies
-from sparselab.progress import progress
+from sparselab.placement import expand
+from sparselab.progress import collect
 from sparselab.replay.capture import CHUNK, capture, extend
 from sparselab.replay.entry import Entry
 from sparselab.replay.measurement import setting, sizes
 from sparselab.replay.models import ReplayModel
 from sparselab.simulator import simulate
-from sparselab.validation import check_choice, check_integer
+from sparselab.validation import check_integer
 from sparselab.workloads import Request, Workload
 
 if TYPE_CHECKING:
@@ -79,17 +80,11 @@ def measure_workload(
     }
     cases = [
         _Case(policy, budget, _decide(fitted, policy, budget, settings, policy_options or {}))
-        for policy, budget in _combinations(policies, budgets)
+        for policy, budget in expand(policies, budgets)
     ]
-    rows: list[dict[str, Any]] = []
-    interrupted = False
     steps = _steps(model, fitted, cases, chunk, seed)
-    try:
-        for finished in progress(steps, "workload", total=len(fitted), enabled=show_progress):
-            rows.extend(finished)
-    except KeyboardInterrupt:
-        interrupted = True
-    table = pd.DataFrame(rows)
+    finished, interrupted = collect(steps, "workload", len(fitted), show_progress)
+    table = pd.DataFrame([row for rows in finished for row in rows])
     table.attrs |= {
         "workload": workload.name,
         "synthetic": workload.synthetic,
@@ -119,19 +114,12 @@ class _Case:
     decisions: pd.DataFrame
     entries: dict[int, Entry] = field(default_factory=dict)
 
-    def last_use(self, request: int) -> int:
-        """Return the number of the last request that resumes from ``request``, or -1."""
-        matched = self.decisions["matched"].to_numpy() == request
-        users = np.flatnonzero(matched & (self.decisions["resume_point"].to_numpy() > 0))
-        return int(users[-1]) if users.size else -1
-
-
-def _combinations(names: Sequence[str], budgets: Sequence[int]) -> Iterator[tuple[str, int | None]]:
-    known = known_policies()
-    for name in names:
-        check_choice("policy", name, known)
-        for budget in budgets if "budget" in known[name].needs else (None,):
-            yield name, budget
+    @cached_property
+    def last_use(self) -> dict[int, int]:
+        """Request -> the last request that resumes from it, for those that any resumes from."""
+        resumed = self.decisions[self.decisions["resume_point"] > 0]
+        # Later requests overwrite earlier ones.
+        return dict(zip(resumed["matched"].tolist(), resumed.index.tolist(), strict=True))
 
 
 def _decide(
@@ -181,10 +169,10 @@ def _serve(
             f"request {number} resumed at {point} under {case.policy}, but the simulator decided "
             f"{decision['resume_point']}."
         )
-    if case.last_use(number) > number:
+    if number in case.last_use:
         case.entries[number] = entry
-    if matched >= 0 and case.last_use(matched) == number:
-        case.entries.pop(matched, None)
+    if case.last_use.get(matched) == number:
+        del case.entries[matched]
     return {
         "request": number,
         "group": decision["group"],

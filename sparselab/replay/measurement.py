@@ -15,9 +15,9 @@ import torch
 import transformers
 
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import Schedule, place
+from sparselab.placement import Schedule, expand, place
 from sparselab.placement import policies as known_policies
-from sparselab.progress import progress
+from sparselab.progress import collect
 from sparselab.replay.capture import CHUNK, capture
 from sparselab.replay.devices import device_name
 from sparselab.replay.entry import Entry
@@ -37,7 +37,7 @@ Case = tuple[Schedule, int | None]
 def measure(
     model: ReplayModel,
     length: int = 2048,
-    policies: Sequence[str] = ("balanced",),
+    policies: Sequence[str | Schedule] = ("balanced",),
     budgets: Sequence[int] = (4,),
     depths: Sequence[int] | None = None,
     repeats: int = 3,
@@ -53,7 +53,8 @@ def measure(
     Args:
         model: from :func:`sparselab.replay.load_model`.
         length: tokens of the captured prompt and of each request.
-        policies: names in :func:`sparselab.policies`; cold runs (``no_cache``) are always added.
+        policies: names in :func:`sparselab.policies`, or schedules for ``length`` tokens, whose
+            budget is the number of their checkpoints; cold runs (``no_cache``) are always added.
         budgets: checkpoints, for the policies that have a budget; the others run once.
         depths: overlaps in ``0..length``; by default a quarter, half and three quarters.
         repeats: how often each case is timed. The order of all runs is shuffled by ``seed``, so
@@ -76,14 +77,8 @@ def measure(
 
     cases = make_cases(length, policies, budgets, distribution, align, policy_options or {})
     trials = plan_trials(length, len(cases), depths, repeats, seed)
-    rows = []
-    interrupted = False
     runs = measurements(model, length, cases, trials, chunk, seed)
-    try:
-        for row in progress(runs, "measure", total=len(trials), enabled=show_progress):
-            rows.append(row)
-    except KeyboardInterrupt:
-        interrupted = True
+    rows, interrupted = collect(runs, "measure", len(trials), show_progress)
     table = pd.DataFrame(rows)
     table.attrs["interrupted"] = interrupted
     return table
@@ -169,8 +164,9 @@ def setting(model: ReplayModel, seed: int) -> dict[str, Any]:
 
 
 def stores_kv(policy: str) -> bool:
-    """Whether a policy keeps attention KV at all."""
-    return known_policies()[policy].stores_kv
+    """Whether a policy keeps attention KV at all; a schedule of one's own does."""
+    known = known_policies()
+    return policy not in known or known[policy].stores_kv
 
 
 def _request(model: ReplayModel, prompt: Tokens, depth: int, seed: int, repeat: int) -> Tokens:
@@ -184,24 +180,43 @@ def _seed(seed: int, depth: int, repeat: int) -> int:
 
 def make_cases(
     length: int,
-    names: Sequence[str],
+    policies: Sequence[str | Schedule],
     budgets: Sequence[int],
     distribution: OverlapDistribution | None,
     align: int,
     options: Mapping[str, Mapping[str, Any]],
 ) -> list[Case]:
-    """Return every policy's schedules with their budgets, the cold case first."""
-    known = known_policies()
-    for name in (*names, *options):
-        check_choice("policy", name, known)
+    """Return every policy's schedules with their budgets, the cold case first.
+
+    A schedule's budget is the number of its checkpoints. Equal cases are one case.
+    """
+    for name in options:
+        check_choice("policy", name, known_policies())
     if distribution is None:
         distribution = OverlapDistribution.uniform(length)
-    cases: list[Case] = [(place(COLD, length), None)]
-    for name in names:
-        needs = known[name].needs
-        for budget in budgets if "budget" in needs else (None,):
-            if name != COLD:
-                needed = distribution if "distribution" in needs else None
-                given = options.get(name, {})
-                cases.append((place(name, length, budget, needed, align, **given), budget))
-    return cases
+    cases: dict[tuple[str, int | None], Schedule] = {(COLD, None): place(COLD, length)}
+    for policy in policies:
+        if isinstance(policy, Schedule):
+            _add_schedule(cases, policy, length)
+            continue
+        for name, budget in expand([policy], budgets):
+            needed = distribution if "distribution" in known_policies()[name].needs else None
+            given = options.get(name, {})
+            cases[name, budget] = place(name, length, budget, needed, align, **given)
+    return [(schedule, budget) for (_, budget), schedule in cases.items()]
+
+
+def _add_schedule(
+    cases: dict[tuple[str, int | None], Schedule], schedule: Schedule, length: int
+) -> None:
+    """Add a schedule under its label, which no other case may have."""
+    if schedule.length != length:
+        raise ValueError(
+            f"a schedule is for {schedule.length} tokens and length is {length}: they must agree."
+        )
+    case = (schedule.policy, len(schedule))
+    if cases.setdefault(case, schedule) != schedule:
+        raise ValueError(
+            f"two schedules are labelled {schedule.policy!r} and hold {len(schedule)} "
+            "checkpoints: give one of them another label, Schedule(..., policy=...)."
+        )

@@ -50,6 +50,16 @@ class SavingsFit:
     points: int
 
 
+def has_cold(table: pd.DataFrame) -> bool:
+    """Whether a table holds cold runs to compare with, which an interruption may have prevented."""
+    return not table.empty and bool((table["policy"] == COLD).any())
+
+
+def can_fit(table: pd.DataFrame) -> bool:
+    """Whether a table has what :func:`fit_savings` needs."""
+    return has_cold(table) and table["saved_tokens"].nunique() >= 3
+
+
 def fit_savings(table: pd.DataFrame) -> SavingsFit:
     """Fit time saved on tokens saved by least squares.
 
@@ -72,11 +82,11 @@ def fit_savings(table: pd.DataFrame) -> SavingsFit:
 
 
 def predict(table: pd.DataFrame, cost_model: PrefillCostModel) -> pd.DataFrame:
-    """Return the table with ``predicted_ms``: what the cost model gives for each row's suffix."""
+    """Return a table of runs, or their summary, with ``predicted_ms``: what each suffix costs."""
     predicted = cost_model.predict_ms(table["resume_point"].to_numpy(), table["length"].to_numpy())
     return table.assign(predicted_ms=predicted)
 
 
 def _check_cold(table: pd.DataFrame) -> None:
-    if table.empty or not (table["policy"] == COLD).any():
+    if not has_cold(table):
         raise ValueError(f"the table has no cold runs (policy {COLD!r}) to compare with.")

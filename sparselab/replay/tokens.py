@@ -1,4 +1,4 @@
-"""Token sequences as replay takes them, and how far two of them agree."""
+"""Token sequences as replay takes them, and requests that share a prefix with another."""
 
 from __future__ import annotations
 
@@ -35,13 +35,6 @@ def as_tokens(tokens: Any, vocab_size: int) -> Tokens:
             f"token ids must lie in 0..{vocab_size - 1}, the model's vocabulary, got {outside[0]}."
         )
     return array.astype(np.int64)
-
-
-def common_prefix(first: Tokens, second: Tokens) -> int:
-    """Return how many leading tokens the two have in common: the overlap depth."""
-    length = min(first.size, second.size)
-    different = np.flatnonzero(first[:length] != second[:length])
-    return int(different[0]) if different.size else length
 
 
 def random_tokens(length: int, vocab_size: int, seed: int) -> Tokens:

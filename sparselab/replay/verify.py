@@ -84,12 +84,7 @@ class VerifyReport:
         return all(c.one_shot <= c.tolerance for c in self.comparisons)
 
     @property
-    def control_difference(self) -> float | None:
-        """Largest difference of the logits with zeroed states; ``None`` if nothing was resumed."""
-        return self.comparisons[0].control
-
-    @property
-    def telling(self) -> Comparison:
+    def clearest_kind(self) -> Comparison:
         """The kind of tensor in which the control differs most for its size; logits without one."""
         return max(self.comparisons, key=lambda c: (c.control or 0.0) / c.scale if c.scale else 0.0)
 

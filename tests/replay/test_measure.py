@@ -68,6 +68,32 @@ def test_bytes_by_policy_are_measured(table, tiny):
     assert (block["kv_bytes"] == 120 * tiny.kv_bytes_per_token).all()
 
 
+def test_schedules_of_ones_own_are_measured_beside_policies(tiny):
+    mine = sl.Schedule([10, 40], 60, policy="mine")
+    table = replay.measure(
+        tiny, 60, ("block", mine, mine), depths=[50], repeats=1, show_progress=False
+    )
+    assert len(table) == 3  # cold, block and mine: the same schedule again is no other case
+    row = table[table["policy"] == "mine"].iloc[0]
+    assert (row["budget"], row["checkpoints"], row["resume_point"]) == (2, 2, 40)
+    assert row["kv_bytes"] == 60 * tiny.kv_bytes_per_token
+
+
+@pytest.mark.parametrize(
+    ("schedules", "message"),
+    [
+        ([sl.Schedule([10], 50)], "a schedule is for 50 tokens and length is 60"),
+        (
+            [sl.Schedule([10], 60), sl.Schedule([20], 60)],
+            "two schedules are labelled 'custom' and hold 1 checkpoints",
+        ),
+    ],
+)
+def test_schedules_that_do_not_fit_together_are_named(tiny, schedules, message):
+    with pytest.raises(ValueError, match=message):
+        replay.measure(tiny, 60, schedules, show_progress=False)
+
+
 def test_the_order_is_shuffled_by_the_seed():
     first, again = (measurement.plan_trials(100, 3, None, 2, seed=4) for _ in range(2))
     other = measurement.plan_trials(100, 3, None, 2, seed=5)
@@ -153,6 +179,10 @@ def test_predictions_stand_beside_measurements():
 
 def test_what_cannot_be_fitted_is_refused():
     table = made_up_table()
+    assert replay.can_fit(table)
+    assert not replay.can_fit(table[table["policy"] != "no_cache"])
+    assert not replay.can_fit(table[table["saved_tokens"] < 50])
+    assert not replay.can_fit(pd.DataFrame())
     with pytest.raises(ValueError, match="no cold runs"):
         replay.fit_savings(table[table["policy"] != "no_cache"])
     with pytest.raises(ValueError, match="at least 3 different numbers of saved tokens, got 2"):

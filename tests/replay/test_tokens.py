@@ -1,10 +1,11 @@
-"""Token sequences: what is taken as a prompt, and how far two agree."""
+"""Token sequences: what is taken as a prompt, and requests that share a prefix with another."""
 
 import numpy as np
 import pytest
 import torch
 
-from sparselab.replay.tokens import as_tokens, common_prefix, diverging, random_tokens
+from sparselab.replay.tokens import as_tokens, diverging, random_tokens
+from sparselab.workloads.prefix_index import common_prefix
 
 
 @pytest.mark.parametrize(
@@ -34,15 +35,6 @@ def test_any_sequence_of_integers_is_a_prompt(tokens):
 def test_what_is_no_prompt_is_refused(tokens, error, message):
     with pytest.raises(error, match=message):
         as_tokens(tokens, 4)
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "depth"),
-    [([1, 2, 3], [1, 2, 3], 3), ([1, 2, 3], [1, 2], 2), ([1, 2, 3], [1, 9, 3], 1), ([1], [2], 0)],
-)
-def test_common_prefix(first, second, depth):
-    assert common_prefix(np.array(first), np.array(second)) == depth
-    assert common_prefix(np.array(second), np.array(first)) == depth
 
 
 @pytest.mark.parametrize("vocabulary", [2, 500])

@@ -12,7 +12,7 @@ def test_the_report_in_words_and_as_a_table(tiny, prompt, entry):
     report = replay.verify(tiny, entry, prompt)
     assert report.exact
     assert report.verdict.startswith("Exact: resumed at 100 of 160 tokens, bit-identical to")
-    assert report.control_difference > 4 * report.max_abs_diff_one_shot
+    assert report.comparisons[0].control > 4 * report.max_abs_diff_one_shot
     assert report.max_abs_diff_one_shot <= report.tolerance
     table = report.to_frame()
     assert table["kind"].tolist() == ["logits", "recurrent", "conv", "kv"]
@@ -24,7 +24,7 @@ def test_without_a_resume_there_is_no_control_and_it_says_so(tiny, prompt, entry
     report = replay.verify(tiny, entry, replay.diverging(prompt, 0, 50, 512, seed=2))
     assert report.exact
     assert report.control_differs is None
-    assert report.control_difference is None
+    assert report.comparisons[0].control is None
     assert report.verdict.startswith("Cold: nothing was resumed, so there is no control")
 
 

@@ -73,8 +73,17 @@ def test_the_fit_is_named_with_its_r_squared(study):
     from sparselab.replay import fit_savings
 
     fit = fit_savings(study.runs)
-    names = [trace.name for trace in figures.savings_figure(study.runs, "here").data]
+    figure = figures.savings_figure(study.runs, "here")
+    names = [trace.name for trace in figure.data]
     assert f"fit: {fit.ms_per_token:.3f} ms a token, R² = {fit.r_squared:.3f}" in names
+    assert f"a line explains {fit.r_squared:.1%} of the variance" in figure.layout.title.text
+
+
+def test_without_points_for_a_line_none_is_drawn_or_claimed(study):
+    cold = study.runs[study.runs["policy"] == "no_cache"]
+    figure = figures.savings_figure(cold, "here")
+    assert figure.layout.title.text == "Time saved against tokens saved<br><sub>here</sub>"
+    assert len(figure.data[-1].x) == 0
 
 
 def test_figures_say_what_was_measured_on(study):

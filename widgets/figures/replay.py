@@ -14,7 +14,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from sparselab.placement import policies as known_policies
-from sparselab.replay.savings import fit_savings, summarise
+from sparselab.replay.measurement import COLD
+from sparselab.replay.savings import can_fit, fit_savings, has_cold, summarise
 from widgets import theme
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ MIB = 2**20
 
 # Equal bits differ by 0, which a logarithmic axis has no place for: they stand on the floor.
 FLOOR = 1e-8
-COLD = "no_cache"
 
 # Open, so that it stays visible around a one-shot difference that is 0 too.
 SAME_CUTS = theme.Style(theme.GREEN, "solid", "circle-open")
@@ -60,13 +60,19 @@ def times_figure(runs: pd.DataFrame, setting: str) -> go.Figure:
 
 
 def savings_figure(runs: pd.DataFrame, setting: str) -> go.Figure:
-    """Return time saved over a cold prefill against tokens saved, with the fitted line."""
+    """Return time saved over a cold prefill against tokens saved, with the fitted line.
+
+    The title states how well the line fits, where there are points enough for one.
+    """
     figure = go.Figure([*_savings_traces(runs, "x", "y"), _fit_trace(runs, "x", "y")])
     figure.update_layout(
         xaxis={"title": {"text": "tokens saved (= resume point)"}},
         yaxis={"title": {"text": "time saved (ms), median"}},
     )
-    return _finish(figure, 420, "Every saved token saves the same time", setting)
+    title = "Time saved against tokens saved"
+    if can_fit(runs):
+        title += f": a line explains {fit_savings(runs).r_squared:.1%} of the variance"
+    return _finish(figure, 420, title, setting)
 
 
 def calibration_figure(
@@ -313,7 +319,7 @@ def _savings_traces(
     policies: Sequence[str] | None = None,
     legend: bool = True,
 ) -> list[Trace]:
-    cold = _has_cold(runs)
+    cold = has_cold(runs)
     summary = summarise(runs) if cold else pd.DataFrame(columns=["policy"])
     traces = []
     for name in _policies(runs, policies):
@@ -338,7 +344,7 @@ def _savings_traces(
 
 def _fit_trace(runs: pd.DataFrame, x: str, y: str) -> Trace:
     line: dict[str, Any] = {"x_values": [], "y_values": [], "name": "fit"}
-    if _has_cold(runs) and runs["saved_tokens"].nunique() >= 3:
+    if can_fit(runs):
         fit = fit_savings(runs)
         ends = np.array([0.0, runs["saved_tokens"].max()])
         line = {
@@ -385,10 +391,6 @@ def _memory_traces(runs: pd.DataFrame, x: str, y: str) -> list[Trace]:
 
 
 # -- small parts ---------------------------------------------------------------------------------
-
-
-def _has_cold(runs: pd.DataFrame) -> bool:
-    return not runs.empty and bool((runs["policy"] == COLD).any())
 
 
 def _policies(runs: pd.DataFrame, given: Sequence[str] | None) -> list[str]:
