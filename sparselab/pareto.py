@@ -65,16 +65,17 @@ def pareto(
         ``seed`` (missing without), every quantity of ``summary``; ``overlap_cost``,
         ``clairvoyant_cost`` and their difference ``regret`` (see `regret.py`); ``non_dominated``:
         no run of the same seed has fewer or as many checkpoints an entry and a lower or equal cost,
-        and one of them better.
+        and one of them better; ``fullest``: the moments at which the cache held the most, as pairs
+        of KV tokens and checkpoints; whatever those weigh, no other moment held more bytes.
     """
     import pandas
 
     if check_integer("n_jobs", n_jobs) == 0:
         raise ValueError("n_jobs must not be 0: a number of processes, or -1 for one a core.")
     workloads = _interleaved(workload, seeds)
-    options = _with_cost_values(options, workload)
+    options = dict(_with_cost_values(options, workload))
     cells = [
-        {"label": label, "seed": seed, **options, **arguments}
+        {"label": label, "seed": seed, **options, **_with_cost_values(arguments, workload)}
         for seed in workloads
         for label, arguments in _grid(policies, budgets)
     ]
@@ -129,7 +130,7 @@ def _interleaved(workload: Workload, seeds: Iterable[int]) -> dict[int | None, W
     return {seed: workload.interleave(seed) for seed in seeds}
 
 
-def _with_cost_values(options: dict[str, Any], workload: Workload) -> dict[str, Any]:
+def _with_cost_values(options: Mapping[str, Any], workload: Workload) -> Mapping[str, Any]:
     """Replace a prefill-cost function by its values: these travel to other processes, and hash."""
     if options.get("prefill_cost") is None:
         return options
@@ -223,4 +224,12 @@ def _run_cell(
         "overlap_cost": actual,
         "clairvoyant_cost": least,
         "regret": actual - least,
+        "fullest": _fullest(result.requests),
     }
+
+
+def _fullest(requests: pandas.DataFrame) -> list[list[int]]:
+    """Return the measured moments to which no other one holds more KV or more checkpoints."""
+    held = requests.loc[requests["measured"], ["retained_kv_tokens", "retained_checkpoints"]]
+    pairs = np.unique(held.to_numpy(), axis=0)
+    return pairs[non_dominated(-pairs[:, 0], -pairs[:, 1])].tolist()

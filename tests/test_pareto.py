@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparselab.architecture import HybridArchitecture
 from sparselab.estimators import EntryAware, Histogram
 from sparselab.pareto import non_dominated, pareto
 from sparselab.simulator import simulate
@@ -73,8 +74,32 @@ class TestGrid:
         assert (frame["regret"] == frame["overlap_cost"] - frame["clairvoyant_cost"]).all()
         assert (frame["regret"] >= 0).all()
 
+    @pytest.mark.parametrize("model", ["qwen3.5-0.8b", "qwen3.5-27b"])
+    def test_the_fullest_moments_hold_the_most_bytes_of_any_model(self, workload, model):
+        architecture = HybridArchitecture.preset(model)
+        weights = (architecture.kv_bytes_per_token, architecture.checkpoint_bytes)
+        frame = run(workload, capacity=3, warmup=0.25)
+        for label, policy, budget, moments in frame[
+            ["label", "policy", "budget", "fullest"]
+        ].itertuples(index=False):
+            arguments = {"policy": policy, **POLICIES[label]}
+            if not pandas.isna(budget):
+                arguments["budget"] = budget
+            requests = simulate(
+                workload, capacity=3, architecture=architecture, **arguments
+            ).requests.iloc[len(workload) // 4 :]
+            held = requests["retained_kv_bytes"] + requests["retained_checkpoint_bytes"]
+            assert max(np.dot(moments, weights)) == held.max()
+
 
 class TestWhereItRuns:
+    def test_a_cost_function_of_one_policy_travels_too(self, workload, tmp_path):
+        policies = {"squared": {"policy": "balanced", "prefill_cost": lambda x: x**2}}
+        frame = run(workload, policies=policies, folder=tmp_path, n_jobs=2)
+        alone = simulate(workload, "balanced", 3, prefill_cost=lambda x: x**2).summary
+        assert frame["cost"][1] == alone["cost"]
+        assert run(workload, policies=policies, folder=tmp_path).equals(frame)
+
     def test_processes_and_dask_give_the_same(self, workload):
         from dask.distributed import LocalCluster
 

@@ -21,7 +21,9 @@ from widgets.workload_study import (
     ENTRY_AWARE,
     FAMILIES,
     WorkloadStudy,
+    computed_share,
     held_gib,
+    not_dominated,
     recomputed_share,
     run_arguments,
     run_names,
@@ -80,12 +82,15 @@ class WorkloadExplorer(Panel):
         return figures.workload_spec(study, architecture, memory, run, simulation)
 
     def table(self, result: Any) -> pd.DataFrame:
-        """Return one row a run."""
-        study, architecture, *_ = result
-        return study.runs.assign(
-            recomputed_share=recomputed_share(study.runs),
+        """Return one row a run; ``non_dominated`` is about what the axes show."""
+        study, architecture, memory, *_ = result
+        runs = study.runs.drop(columns="fullest")
+        return runs.assign(
+            recomputed_share=recomputed_share(runs),
+            computed_share=computed_share(runs),
             model=architecture.name,
             held_gib=held_gib(study.runs, architecture),
+            non_dominated=not_dominated(runs, figures.memory(study.runs, architecture, memory)),
         )
 
     def code(self, parameters: dict[str, Any]) -> str:
@@ -174,8 +179,8 @@ class WorkloadExplorer(Panel):
                 self,
                 "capture",
                 "Capture",
-                "What can be stored: only states in what was just computed, or any (with the extra "
-                "prefill counted).",
+                "What can be stored: only states in what was just computed, or any. What is then "
+                "computed again only to capture them counts as computed.",
                 [("in what is computed", "resumed"), ("anywhere", "full")],
             ),
         ]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 import sparselab as sl
 from sparselab.estimators import DecayedHistogram, EntryAware
+from sparselab.pareto import non_dominated
 from sparselab.simulator import SimulationResult
 from sparselab.workloads import Workload
 from widgets.workload_source import WorkloadSource
@@ -113,11 +114,22 @@ def study_source(source: WorkloadSource, capacity: int, align: int, capture: str
 
 def held_gib(runs: pd.DataFrame, architecture: sl.HybridArchitecture) -> NDArray[np.float64]:
     """Return the most GiB of KV and checkpoints that each run held at once, for a model."""
-    kv = runs["kv_tokens"].to_numpy(dtype=float) * architecture.kv_bytes_per_token
-    checkpoints = runs["checkpoints"].to_numpy(dtype=float) * architecture.checkpoint_bytes
-    return (kv + checkpoints) / 2**30
+    weights = (architecture.kv_bytes_per_token, architecture.checkpoint_bytes)
+    most = [max(int(np.dot(moment, weights)) for moment in moments) for moments in runs["fullest"]]
+    return np.array(most) / 2**30
 
 
 def recomputed_share(runs: pd.DataFrame) -> NDArray[np.float64]:
-    """Return the share of prompt tokens that each run recomputed."""
+    """Return what each run did not resume, as a share of its prompt tokens."""
     return (runs["recomputed_tokens"] / runs["prompt_tokens"]).to_numpy()
+
+
+def computed_share(runs: pd.DataFrame) -> NDArray[np.float64]:
+    """Return all tokens that each run computed, also only to capture, over its prompt tokens."""
+    extra = runs["extra_prefill_tokens"] / runs["prompt_tokens"]
+    return recomputed_share(runs) + extra.to_numpy()
+
+
+def not_dominated(runs: pd.DataFrame, memory: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the runs that no other one beats in ``memory`` or in tokens computed, at no loss."""
+    return non_dominated(memory, runs["recomputed_tokens"] + runs["extra_prefill_tokens"])

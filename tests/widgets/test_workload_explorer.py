@@ -10,6 +10,7 @@ from sparselab.estimators import DecayedHistogram
 from widgets import WorkloadExplorer
 from widgets.figures import workload as figures
 from widgets.workload_study import (
+    BUDGETS,
     ENTRY_AWARE,
     FAMILIES,
     HISTOGRAM,
@@ -53,8 +54,9 @@ class TestStudy:
     def test_gib_are_those_of_the_simulator(self, study):
         result = sl.simulate(study.workload, "block", block_size=64, capacity=8, architecture=MODEL)
         gib = dict(zip(study.runs["run"], held_gib(study.runs, MODEL), strict=True))
-        bytes_held = result.summary["kv_bytes"] + result.summary["checkpoint_bytes"]
-        assert gib["block 64"] == pytest.approx(bytes_held / 2**30)
+        rows = result.requests
+        bytes_held = rows["retained_kv_bytes"] + rows["retained_checkpoint_bytes"]
+        assert gib["block 64"] == pytest.approx(bytes_held.max() / 2**30)
         assert gib["no_cache"] == 0 < gib["kv_only"]
 
     def test_unknown_runs_are_refused(self):
@@ -70,19 +72,43 @@ class TestFigures:
         shown = {
             str(name): y
             for trace in figure.data
-            for (name, _), y in zip(trace.customdata, trace.y, strict=True)
+            for (name, *_), y in zip(trace.customdata, trace.y, strict=True)
         }
         assert shown == dict(zip(study.runs["run"], recomputed_share(study.runs), strict=True))
-        assert memory in figure.layout.xaxis.title.text or "GiB" in figure.layout.xaxis.title.text
+        assert memory in figure.layout.xaxis.title.text
 
-    def test_filled_markers_are_the_ones_not_dominated(self, study):
-        figure = figures.frontier_figure(study, MODEL)
+    def test_what_is_computed_only_to_capture_is_drawn_and_named(self):
+        workload = sl.workloads.load("quality").interleave(3)
+        full = study_workload(workload, capacity=8, capture="full")
+        figure = figures.frontier_figure(full, MODEL)
+        row = full.runs.set_index("run").loc["balanced, 4"]
+        trace = next(trace for trace in figure.data if trace.name == "balanced")
+        (_, _, words), y = trace.customdata[BUDGETS.index(4)], trace.y[BUDGETS.index(4)]
+        computed = row["recomputed_tokens"] + row["extra_prefill_tokens"]
+        assert row["extra_prefill_tokens"] > 0
+        assert y == pytest.approx(computed / row["prompt_tokens"])
+        assert (
+            words == f", {row['extra_prefill_tokens'] / row['prompt_tokens']:.1%} only to capture"
+        )
+        assert "only to capture" in figure.layout.yaxis.title.text
+        assert figure.layout.yaxis.range[1] > max(max(trace.y) for trace in figure.data)
+
+    @pytest.mark.parametrize("capture", ["resumed", "full"])
+    @pytest.mark.parametrize("memory", ["checkpoints", "GiB"])
+    def test_filled_markers_are_the_ones_not_dominated_on_the_axes_shown(self, memory, capture):
+        panel = WorkloadExplorer(memory=memory, capture=capture, **CHAT)
+        table = panel.table(panel.result)
+        x = table["held_gib" if memory == "GiB" else "checkpoints_per_entry"]
+        y = table["recomputed_tokens"] + table["extra_prefill_tokens"]
+        for best, run, own_x, own_y in zip(table["non_dominated"], table["run"], x, y, strict=True):
+            beaten = (x <= own_x) & (y <= own_y) & ((x < own_x) | (y < own_y))
+            assert best == (not beaten.any()), run
         symbols = {
             str(name): symbol
-            for trace in figure.data
-            for (name, _), symbol in zip(trace.customdata, trace.marker.symbol, strict=True)
+            for trace in panel.static().data[: len(FAMILIES)]
+            for (name, *_), symbol in zip(trace.customdata, trace.marker.symbol, strict=True)
         }
-        best = study.runs.set_index("run")["non_dominated"]
+        best = table.set_index("run")["non_dominated"]
         assert all(symbols[run].endswith("-open") != best[run] for run in symbols)
 
     def test_entries_show_checkpoints_and_where_requests_left(self, study):
@@ -159,7 +185,7 @@ class TestPanel:
         large = panel.table(panel.result)
         assert (large["held_gib"] >= small["held_gib"]).all()
         assert large["held_gib"].max() > 2 * small["held_gib"].max()
-        same = small.columns.drop(["model", "held_gib"])
+        same = small.columns.drop(["model", "held_gib", "non_dominated"])
         pd.testing.assert_frame_equal(small[same], large[same])
 
     @pytest.mark.parametrize("run", run_names())

@@ -17,8 +17,9 @@ from widgets.workload_study import (
     ENTRY_AWARE,
     HISTOGRAM,
     WorkloadStudy,
+    computed_share,
     held_gib,
-    recomputed_share,
+    not_dominated,
 )
 
 #: A trace as plain data.
@@ -75,7 +76,7 @@ def workload_spec(
                 "domain": [0, 0.6],
                 "anchor": "y",
             },
-            "yaxis": {**_share_axis(), "domain": [0.42, 1]},
+            "yaxis": {**_share_axis(study), "domain": [0.42, 1]},
             "xaxis2": {
                 "title": {"text": "overlap with the best earlier request (tokens)"},
                 "domain": [0.69, 1],
@@ -115,7 +116,7 @@ def frontier_figure(
     """Return only the frontier of a study."""
     figure = go.Figure(frontier_traces(study, architecture, x))
     figure.update_xaxes(_memory_axis(study, architecture, x))
-    figure.update_yaxes(_share_axis())
+    figure.update_yaxes(_share_axis(study))
     figure.update_layout(
         shapes=[_floor_line(study)],
         annotations=[_floor_text(study)],
@@ -223,7 +224,9 @@ def frontier_traces(
 ) -> list[Trace]:
     """Return one trace a family of runs; what is not dominated has filled markers."""
     runs = study.runs.assign(
-        x=_memory(study.runs, architecture, x), share=recomputed_share(study.runs)
+        x=_memory_position(study.runs, architecture, x),
+        share=computed_share(study.runs),
+        best=not_dominated(study.runs, memory(study.runs, architecture, x)),
     )
     return [_family_trace(str(name), rows) for name, rows in runs.groupby("family", sort=False)]
 
@@ -238,18 +241,29 @@ def _family_trace(family: str, rows: pd.DataFrame) -> Trace:
         "x": rows["x"].to_numpy(),
         "y": rows["share"].to_numpy(),
         "customdata": np.stack(
-            [rows["run"], rows["checkpoints_per_entry"].map("{:,.2f}".format)], axis=1
+            [
+                rows["run"],
+                rows["checkpoints_per_entry"].map("{:,.2f}".format),
+                _extra_words(rows),
+            ],
+            axis=1,
         ),
         "line": style.line(),
         "marker": {
-            "symbol": [symbol if best else f"{symbol}-open" for best in rows["non_dominated"]],
+            "symbol": [symbol if best else f"{symbol}-open" for best in rows["best"]],
             "size": 9,
             "color": style.colour,
             "line": {"width": 1.5, "color": style.colour},
         },
         "hovertemplate": "<b>%{customdata[0]}</b><br>%{customdata[1]} checkpoints an entry<br>"
-        "%{y:.1%} recomputed<extra></extra>",
+        "%{y:.1%} of prompt tokens computed%{customdata[2]}<extra></extra>",
     }
+
+
+def _extra_words(rows: pd.DataFrame) -> list[str]:
+    """Return how much of each run's tokens was computed only to capture checkpoints."""
+    shares = rows["extra_prefill_tokens"] / rows["prompt_tokens"]
+    return [f", {share:.1%} only to capture" if share else "" for share in shares]
 
 
 def _chosen_trace(
@@ -260,8 +274,8 @@ def _chosen_trace(
     return {
         "type": "scatter",
         "mode": "markers",
-        "x": _memory(row, architecture, x),
-        "y": recomputed_share(row),
+        "x": _memory_position(row, architecture, x),
+        "y": computed_share(row),
         "marker": {"symbol": "circle-open", "size": 18, "color": theme.TEXT, "line": {"width": 2}},
         "showlegend": False,
         "hoverinfo": "skip",
@@ -272,12 +286,19 @@ def _style(label: str, policy: str) -> theme.Style:
     return STYLES.get(label) or theme.policy_style(policy)
 
 
-def _memory(runs: pd.DataFrame, architecture: sl.HybridArchitecture, x: str) -> NDArray[np.float64]:
-    """Return where runs stand on the memory axis; what holds nothing is left out of a log axis."""
+def memory(runs: pd.DataFrame, architecture: sl.HybridArchitecture, x: str) -> NDArray[np.float64]:
+    """Return each run's ``"checkpoints"`` of a new entry, or the most ``"GiB"`` held at once."""
     if x == "checkpoints":
-        return _checkpoint_position(runs["checkpoints_per_entry"])
-    gib = held_gib(runs, architecture)
-    return np.where(gib > 0, gib, np.nan)
+        return runs["checkpoints_per_entry"].to_numpy()
+    return held_gib(runs, architecture)
+
+
+def _memory_position(
+    runs: pd.DataFrame, architecture: sl.HybridArchitecture, x: str
+) -> NDArray[np.float64]:
+    """Return where runs stand on the memory axis; what holds nothing is left out of a log axis."""
+    amount = memory(runs, architecture, x)
+    return _checkpoint_position(amount) if x == "checkpoints" else np.where(amount, amount, np.nan)
 
 
 def _checkpoint_position(checkpoints: Any) -> NDArray[np.float64]:
@@ -312,11 +333,13 @@ def _checkpoint_axis(largest: float) -> dict[str, Any]:
     }
 
 
-def _share_axis() -> dict[str, Any]:
+def _share_axis(study: WorkloadStudy) -> dict[str, Any]:
+    """Return the axis of tokens computed: more than the prompts, where any may be captured."""
+    again = ", also only to capture" if study.runs["extra_prefill_tokens"].any() else ""
     return {
-        "title": {"text": "recomputed share of prompt tokens"},
+        "title": {"text": f"computed share of prompt tokens{again}"},
         "tickformat": ".0%",
-        "range": [0, 1.04],
+        "range": [0, 1.04 * max(1.0, float(computed_share(study.runs).max()))],
     }
 
 
