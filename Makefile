@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 RUNS ?= runs
-# Tests and notebooks run in parallel processes; more threads in each would only get in the way.
-export OMP_NUM_THREADS ?= 1
 
 .PHONY: help demo test lab bench lint data clean
 
@@ -22,10 +20,12 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(VENV)/.installed ## run every notebook on the shipped data; pages and an index under runs/
-	$(BIN)/sparselab sweep notebooks/demo.yaml --out $(RUNS)/demo --rerun changed
+	@# One at a time, since two of the notebooks measure times.
+	$(BIN)/sparselab sweep notebooks/demo.yaml --out $(RUNS)/demo --rerun changed --jobs 1
 
 test: $(VENV)/.installed ## run all tests
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
+	@# Two processes; more threads in each would only get in the way.
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadgroup -q
 	@echo "make test: all tests passed (browser tests run where a Chromium is installed)"
 
 lab: $(VENV)/.installed ## open JupyterLab on the notebooks (localhost, token on)

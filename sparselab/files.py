@@ -20,6 +20,17 @@ from pathlib import Path
 from typing import Any, TextIO
 
 
+def _umask() -> int:
+    """Return the process's permission mask, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# Read once, before there are threads: for a moment nothing is masked.
+UMASK = _umask()
+
+
 def as_path(name: str, value: Any) -> Path:
     """Return ``value`` as a path; ``TypeError`` where it is neither text nor a path."""
     if not isinstance(value, (str, Path)):
@@ -50,9 +61,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     try:
         yield temporary
         # mkstemp makes the file private; a saved result should have the usual permissions.
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        temporary.chmod(0o666 & ~UMASK)
         os.replace(temporary, target)
     finally:
         temporary.unlink(missing_ok=True)

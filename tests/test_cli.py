@@ -58,6 +58,12 @@ class TestPlace:
         assert "2 of its 10 requests are deeper than --length 800 and count at 800" in captured.err
         assert "checkpoints in 800 tokens" in captured.out
 
+    def test_the_notice_counts_weights_that_are_no_whole_numbers(self, capsys, tmp_path):
+        table = tmp_path / "weights.csv"
+        table.write_text("depth,weight\n10,0.25\n20,0.5\n900,0.75\n")
+        assert main(["place", "--overlap", str(table), "--length", "500"]) == 0
+        assert "0.75 of its 1.5 requests are deeper" in capsys.readouterr().err
+
 
 class TestFrontier:
     def test_it_shows_every_budget_beside_the_other_policies(self, capsys, table):
@@ -103,6 +109,12 @@ def test_doctor_says_what_is_here_and_what_to_do_about_the_rest(capsys, monkeypa
     out = capsys.readouterr().out
     assert 'x (y) lacks no_such_module: pip install -c constraints.txt -e ".[x]"' in out
     assert "install Chromium" in out
+
+
+def test_doctor_says_when_the_installed_transformers_is_not_supported(capsys, monkeypatch):
+    state = pytest.importorskip("sparselab.replay.state")
+    monkeypatch.setattr(state, "NEWEST", "5.0")
+    assert any("< 5.0" in hint for hint in run_json(capsys, "doctor")["missing"])
 
 
 def test_doctor_works_without_the_shipped_data(capsys, monkeypatch):

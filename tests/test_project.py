@@ -1,12 +1,10 @@
 """The project's own files agree with each other."""
 
-import json
 import re
 import subprocess
 import tomllib
 from pathlib import Path
 
-import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -112,13 +110,3 @@ def test_the_makefile_targets_are_the_documented_ones():
     assert targets == {"help", "demo", "test", "lab", "bench", "lint", "data", "clean"}
     readme = (ROOT / "README.md").read_text()
     assert all(f"make {target}" in readme for target in ("demo", "test", "lab"))
-
-
-@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda p: p.name)
-def test_notebooks_are_committed_without_outputs(path):
-    notebook = json.loads(path.read_text())
-    assert "widgets" not in notebook["metadata"]
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "code":
-            assert cell["outputs"] == []
-            assert cell["execution_count"] is None

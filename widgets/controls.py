@@ -115,15 +115,6 @@ def text(panel: HasTraits, trait: str, label: str, help_text: str, placeholder: 
     )
 
 
-def toggle(panel: HasTraits, trait: str, label: str, help_text: str) -> w.Checkbox:
-    """Return a check box for a boolean trait."""
-    box = w.Checkbox(
-        description=label, tooltip=help_text, indent=False, layout=w.Layout(width="auto")
-    )
-    box.help_text = help_text
-    return _tie(panel, trait, box)
-
-
 def several(
     panel: HasTraits, trait: str, label: str, help_text: str, options: Sequence[str]
 ) -> w.Box:

@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-PLOTLY_MIME = "application/vnd.plotly.v1+json"
+from sparselab.export import PLOTLY_MIME
 
 
 def mime_bundle(figure: go.Figure) -> dict[str, Any]:

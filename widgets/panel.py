@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -226,6 +226,17 @@ class Panel(HasTraits):
         if self.figure.become(figure):
             self.connect(self.figure)
         self._show_code()
+
+    def guarded(self, action: Callable[..., None]) -> Callable[..., None]:
+        """Return ``action``, for a click or a drag, with what it raises said in the error line."""
+
+        def run(*arguments: Any) -> None:
+            try:
+                action(*arguments)
+            except Exception as problem:
+                self._report(problem)
+
+        return run
 
     def _report(self, problem: Exception) -> None:
         """Say a problem in the error line; raise it under test, and always where it is a defect.

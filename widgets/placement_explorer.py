@@ -248,11 +248,13 @@ class PlacementExplorer(Panel):
         )
         upload.help_text = "Upload: a CSV with the header depth,requests, or a trace."
 
+        # A folder of its own for each, as the name may come again; all gone with the panel.
+        uploads = tempfile.TemporaryDirectory(prefix="sparselab-uploads-")
+
         def take(_change: Any) -> None:
             if upload.value:
                 file = upload.value[0]
-                folder = Path(tempfile.mkdtemp(prefix="sparselab-upload-"))
-                target = folder / Path(file["name"]).name
+                target = Path(tempfile.mkdtemp(dir=uploads.name)) / Path(file["name"]).name
                 target.write_bytes(bytes(file["content"]))
                 self.path = str(target)
 
@@ -292,8 +294,9 @@ class PlacementExplorer(Panel):
 
     def _own_controls(self) -> list[w.Widget]:
         def copy_optimum() -> None:
-            optimum = self.result.frontier.schedule(self.budget)
-            self.own = format_positions(optimum.positions)
+            # Without your own, which may be what is wrong just now.
+            solved = self.compute(self.parameters() | {"own": ""})
+            self.own = format_positions(solved.frontier.schedule(self.budget).positions)
 
         def clear() -> None:
             self.own = ""
@@ -309,14 +312,16 @@ class PlacementExplorer(Panel):
         positions.layout.width = "520px"
         return [
             positions,
-            controls.button("Copy the optimum", "Makes its checkpoints your own.", copy_optimum),
+            controls.button(
+                "Copy the optimum", "Makes its checkpoints your own.", self.guarded(copy_optimum)
+            ),
             controls.button("Clear", "Removes all of your own.", clear),
         ]
 
     def connect(self, figure: FigureWidget) -> None:
         """Let clicks add a checkpoint of your own, and drags move or remove one."""
-        figure.data[placement.ADD_TRACE].on_click(self._clicked)
-        figure.layout.on_change(self._dragged, "shapes")
+        figure.data[placement.ADD_TRACE].on_click(self.guarded(self._clicked))
+        figure.layout.on_change(self.guarded(self._dragged), "shapes")
 
     def _clicked(self, _trace: Any, points: Any, _state: Any) -> None:
         if points.xs:

@@ -71,6 +71,7 @@ class RunRecord:
 
     @property
     def completed(self) -> bool:
+        """Whether every cell ran and everything was kept."""
         return self.status == "completed"
 
     @classmethod
@@ -88,6 +89,7 @@ class RunRecord:
             raise ValueError(f"{path} is not a run's record ({error}).") from None
 
     def save(self, folder: str | Path) -> None:
+        """Write ``run.json`` into ``folder``."""
         write_json(Path(folder) / RECORD_FILE, asdict(self))
 
 
@@ -154,16 +156,19 @@ def run_notebook(
         node = read_notebook(executed) if executed.exists() else source
         results = Results()
         if executed.exists():
-            try:
-                results = collect(node)
-            except ValueError as problem:
-                error, trace = error or str(problem), trace or traceback.format_exc()
             node.metadata.get("papermill", {}).update(
                 input_path=notebook.name, output_path=notebook.name
             )
             _write_notebook(node, executed)
-            export_html(node, executed.with_suffix(".html"), links=links)
-        results.save(partial / RESULTS_FOLDER)
+            # What was computed stays, whatever becomes of its tables and its page.
+            try:
+                results = collect(node)
+                results.save(partial / RESULTS_FOLDER)
+                export_html(node, executed.with_suffix(".html"), links=links)
+            except Exception as problem:
+                is_sentence = isinstance(problem, ValueError)
+                what = str(problem) if is_sentence else f"{type(problem).__name__}: {problem}"
+                error, trace = error or what, trace or traceback.format_exc()
         if error:
             write_text(partial / TRACEBACK_FILE, trace)
         record = describe_run(

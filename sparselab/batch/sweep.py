@@ -161,12 +161,20 @@ def _finished(sweep: Sweep, rerun: str) -> dict[str, RunRecord]:
     """Return the records of the runs that need not be run (again)."""
     records = {}
     for run in sweep.runs:
-        record = RunRecord.load(sweep.output / run.name)
+        record = _readable_record(sweep.output / run.name)
         if record is not None and record.fingerprint == run.fingerprint:
             is_current = rerun != "changed" or record.code == code_checksum()
             if rerun == "missing" or (rerun != "all" and record.completed and is_current):
                 records[run.name] = record
     return records
+
+
+def _readable_record(folder: Path) -> RunRecord | None:
+    """Return a run's record; one of another release, or damaged, is as good as none."""
+    try:
+        return RunRecord.load(folder)
+    except ValueError:
+        return None
 
 
 def _run_missing(

@@ -70,10 +70,10 @@ def overlap_distribution(source: str, length: int | None) -> OverlapDistribution
     if length is None or length == table.length:
         return table
     restricted = table.restrict(length)
-    deeper = int(table.weights[table.depths > length].sum())
-    if deeper:
+    deeper = table.weights[table.depths > length].sum()
+    if deeper > 0:
         print(
-            f"notice: {source} reaches depth {table.length}; {deeper} of its {table.total} "
+            f"notice: {source} reaches depth {table.length}; {deeper:,g} of its {table.total:,g} "
             f"requests are deeper than --length {length} and count at {length}.",
             file=sys.stderr,
         )

@@ -72,6 +72,8 @@ def missing_parts() -> list[str]:
                 f"{part} ({purpose}) lacks {', '.join(absent)}: "
                 f'pip install -c constraints.txt -e ".[{extra}]"'
             )
+        elif part == "replay" and (problem := replay_problem()):
+            hints.append(f"{part} ({purpose}) does not work: {problem}")
     if not shipped_datasets():
         hints.append("the shipped overlap tables: install sparselab from its whole repository")
     if find_browser() is None:
@@ -80,6 +82,17 @@ def missing_parts() -> list[str]:
             "e.g. apt-get install chromium"
         )
     return hints
+
+
+def replay_problem() -> str | None:
+    """Return why the installed torch and transformers cannot replay, or ``None``."""
+    try:
+        from sparselab.replay.state import check_transformers
+
+        check_transformers()
+    except ImportError as error:
+        return str(error)
+    return None
 
 
 def find_browser() -> str | None:

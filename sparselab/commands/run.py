@@ -14,6 +14,7 @@ EPILOG = """example:
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``sparselab run``."""
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("notebook", metavar="NOTEBOOK", help="the notebook's file")
@@ -46,12 +47,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run the notebook; the exit code is 1 if the run failed."""
     from dataclasses import asdict
 
     from sparselab.batch.parameters import parse_text, read_parameters
     from sparselab.batch.run import DEFAULT_TIMEOUT_S, run_notebook
     from sparselab.batch.worker import skip_slow_import
     from sparselab.export import read_notebook
+    from sparselab.validation import check_number
 
     skip_slow_import()
     notebook = Path(arguments.notebook)
@@ -60,6 +63,8 @@ def run(arguments: argparse.Namespace) -> int:
         _print_parameters(list(parameters.values()), arguments.json)
         return 0
     given = parse_text(parameters, arguments.parameters)
+    timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
+    check_number("timeout_s", timeout_s, above=0)
     folder = Path(arguments.out) if arguments.out else _new_folder(notebook)
     if folder.exists() and not (folder / "run.json").exists() and any(folder.iterdir()):
         raise ValueError(f"--out {folder} holds something else than a run; name another folder.")
@@ -68,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         folder,
         given,
         live=arguments.live,
-        timeout_s=DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout,
+        timeout_s=timeout_s,
     )
     if arguments.json:
         print(json.dumps(asdict(record) | {"folder": str(folder)}, indent=2))
@@ -99,7 +104,10 @@ def _new_folder(notebook: Path) -> Path:
 
     base = Path("runs") / notebook.stem / datetime.now().strftime("%Y-%m-%d_%H-%M-%S")
     number, folder = 1, base
-    while folder.exists():
-        number += 1
-        folder = base.with_name(f"{base.name}_{number}")
-    return folder
+    while True:
+        try:
+            folder.mkdir(parents=True)  # made at once, so that no other run takes the same
+            return folder
+        except FileExistsError:
+            number += 1
+            folder = base.with_name(f"{base.name}_{number}")

@@ -17,6 +17,7 @@ example.
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``sparselab sweep``."""
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="FILE.yaml", help="what to run")
@@ -41,6 +42,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing; the exit code is 1 if any run failed."""
     import sys
     from dataclasses import asdict
 

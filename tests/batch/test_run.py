@@ -135,6 +135,20 @@ def test_publishing_a_name_twice_fails_the_run(
     assert record.error == "the notebook publishes 'total' twice."
 
 
+def test_a_page_that_cannot_be_written_fails_the_run_and_keeps_the_rest(
+    write_notebook: WriteNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("sparselab.batch.run.export_html", broken)
+    record = run_notebook(write_notebook(PUBLISH), tmp_path / "run")
+    assert record.error == "OSError: no space left"
+    assert record.numbers["total"]["value"] == 6
+    assert (tmp_path / "run" / "tiny.ipynb").exists()
+    assert "no space left" in (tmp_path / "run" / "traceback.txt").read_text(encoding="utf-8")
+
+
 def test_plain_papermill_runs_the_notebook_and_its_results_can_be_collected(
     write_notebook: WriteNotebook, tmp_path: Path
 ) -> None:

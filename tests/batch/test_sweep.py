@@ -156,6 +156,17 @@ def test_a_changed_notebook_is_run_again_and_the_rest_kept(sweep_file: Path) -> 
     assert folders(sweep_file.parent / "out") == set(before)
 
 
+def test_a_record_that_cannot_be_read_is_made_again(sweep_file: Path) -> None:
+    sweep = load_sweep(sweep_file)
+    run_sweep(sweep)
+    record = sweep.output / sweep.runs[0].name / "run.json"
+    record.write_text('{"notebook": "tiny.ipynb", "unknown": 1}')
+    lines: list[str] = []
+    assert all(made.completed for made in run_sweep(sweep, report=lines.append).values())
+    assert lines[0].startswith("2 of 3 runs are there already")
+    assert len(lines) == 2
+
+
 def test_runs_made_by_other_code_are_kept_and_said_and_repeated_on_request(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,6 +127,25 @@ def test_your_own_checkpoints_by_text_and_button():
     assert len(panel.result.row(OWN).schedule) == 0
 
 
+def test_copying_the_optimum_mends_positions_that_cannot_be_read(monkeypatch):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    panel = PlacementExplorer(length=1000, budget=3, own="soon")
+    copy = control(panel, "Copy the optimum")
+    assert "got 'soon'" in panel.error
+    copy.click()
+    assert panel.error == ""
+    assert panel.result.row(OWN).excess == 0
+
+
+def test_a_click_that_fails_says_why(monkeypatch):
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    panel = PlacementExplorer(length=1000, source="my own file")
+    copy = control(panel, "Copy the optimum")
+    panel.error = ""
+    copy.click()
+    assert panel.error.startswith("path is empty")
+
+
 def test_your_own_checkpoints_beyond_a_shorter_entry_are_left_out_and_counted():
     panel = PlacementExplorer(length=1000, own="100, 2000, 3000")
     assert panel.result.row(OWN).schedule.positions.tolist() == [100]
