@@ -19,7 +19,8 @@ from widgets.panel import EXPECTED_ERRORS, Panel
 from widgets.resume_study import ResumeStudy, Settings
 
 MODELS = ("tiny", "qwen3.5-0.8b-group", "qwen3.5-0.8b-random")
-POLICIES = ("optimal", "balanced", "block", "sqrt", "log", "last")
+# Not `last`: requests are as long as the prompt, and their last token is always computed.
+POLICIES = ("optimal", "balanced", "block", "sqrt", "log")
 # Redrawing takes tens of milliseconds of the time that is being measured elsewhere.
 SECONDS_BETWEEN_PICTURES = 0.5
 
@@ -84,19 +85,25 @@ class ResumeLab(Panel):
         """Return the calls that verify and time the same."""
         s = Settings(**parameters)
         policies = list(dict.fromkeys([s.policy, *s.compare]))
+        option = f", block_size={s.block_size}" if s.policy == "block" else ""
         return "\n".join(
             [
                 "import sparselab as sl",
                 "from sparselab import replay",
+                "from widgets import resume_study",
                 f"model = replay.load_model({s.model!r}, seed={s.seed})",
-                "overlaps = sl.OverlapDistribution.mixture(",
-                f"    [sl.OverlapDistribution.point({s.length}, {3 * s.length // 4}),",
-                f"     sl.OverlapDistribution.uniform({s.length})], [0.5, 0.5])",
-                f"runs = replay.measure(model, {s.length}, {policies}, [{s.budget}],",
-                f"    {resume_study.fractions(s.length, resume_study.DEPTHS)}, {s.repeats}, "
-                f"overlaps, seed={s.seed},",
+                f"overlaps, depths = resume_study.overlaps({s.length}), "
+                f"resume_study.overlap_depths({s.length})",
+                f"schedule = sl.place({s.policy!r}, {s.length}, {s.budget}, overlaps{option})",
+                f"reports = replay.verify_depths(model, schedule, depths, seed={s.seed})",
+                "print(*(report.verdict for report in reports.values()), sep='\\n')",
+                f"fit, check = replay.calibration_lengths({s.length})",
+                f"costs = replay.calibrate(model, fit, check, {s.repeats}, seed={s.seed})",
+                f"runs = replay.measure(model, {s.length}, {policies}, [{s.budget}], depths,",
+                f"    {s.repeats}, overlaps, seed={s.seed},",
                 f"    policy_options={{'block': {{'block_size': {s.block_size}}}}})",
-                "print(replay.summarise(runs), replay.fit_savings(runs))",
+                "print(replay.predict(replay.summarise(runs), costs.cost_model))",
+                "print(replay.fit_savings(runs) if replay.can_fit(runs) else 'too few points')",
             ]
         )
 

@@ -19,11 +19,8 @@ from sparselab.validation import check_integer
 if TYPE_CHECKING:
     from sparselab.replay import Calibration, ReplayModel
 
-# Fractions of the prompt's length: overlaps that are verified and timed, lengths of cold prefills
-# that the cost model is fitted on, and lengths that check it.
+# Overlaps that are verified and timed, as shares of the prompt's length.
 DEPTHS = (0.25, 0.5, 0.75, 1.0)
-FIT_LENGTHS = (0.125, 0.25, 0.5, 1.0)
-CHECK_LENGTHS = (0.375, 0.75)
 
 
 @dataclass(frozen=True)
@@ -92,9 +89,9 @@ def overlaps(length: int) -> sl.OverlapDistribution:
     return sl.OverlapDistribution.mixture(parts, [0.5, 0.5])
 
 
-def fractions(length: int, shares: Sequence[float]) -> list[int]:
-    """Return shares of a length as whole tokens, each once, at least 1."""
-    return sorted({max(1, round(share * length)) for share in shares})
+def overlap_depths(length: int) -> list[int]:
+    """Return the overlaps that are verified and timed, in tokens."""
+    return [round(share * length) for share in DEPTHS]
 
 
 def run(settings: Settings) -> ResumeStudy:
@@ -111,7 +108,7 @@ def steps(settings: Settings) -> Iterator[ResumeStudy]:
     policies = list(dict.fromkeys([settings.policy, *settings.compare]))
     options = {"block": {"block_size": settings.block_size}}
     cases = make_cases(length, policies, [settings.budget], overlaps(length), 1, options)
-    depths = fractions(length, DEPTHS)
+    depths = overlap_depths(length)
     trials = plan_trials(length, len(cases), depths, settings.repeats, settings.seed)
     model = load(settings.model, settings.seed)
     study = ResumeStudy(
@@ -133,8 +130,7 @@ def steps(settings: Settings) -> Iterator[ResumeStudy]:
     study = replace(study, doing="time cold prefills")
     calibration = replay.calibrate(
         model,
-        fractions(length, FIT_LENGTHS),
-        fractions(length, CHECK_LENGTHS),
+        *replay.calibration_lengths(length),
         settings.repeats,
         seed=settings.seed,
         show_progress=False,

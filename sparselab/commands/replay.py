@@ -1,21 +1,29 @@
-"""``sparselab replay``: capture, resume, verify and measure on a live model."""
+"""``sparselab replay``: what notebook 04 does, from the command line."""
 
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparselab.commands.arguments import add_json_argument, overlap_distribution, print_json
-from sparselab.placement import place, policies
+from sparselab.commands.arguments import (
+    add_json_argument,
+    add_policy_option_argument,
+    overlap_distribution,
+    parse_options,
+    print_json,
+)
+from sparselab.placement import Schedule, place, policies
 from sparselab.validation import check_choice
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from sparselab.replay import VerifyReport
+    from sparselab.replay import Calibration, ReplayModel, VerifyReport
 
-SUMMARY = "resume a live model under each policy: exactness, time and bytes"
+SUMMARY = "resume a live model under each policy: exactness, time measured and predicted, bytes"
 FORMATS = (".csv", ".parquet")
 
 
@@ -46,6 +54,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME-or-CSV",
         help="what `optimal` plans on: a shipped table, a CSV, or 'uniform' (the default)",
     )
+    add_policy_option_argument(parser)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each case (default: 3)")
     parser.add_argument("--chunk", type=int, default=512, help="tokens a call (default: 512)")
     parser.add_argument("--align", type=int, default=1, help="positions are multiples of it")
@@ -61,46 +70,55 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure every policy, verify the first one, print; exit code 1 where it was not exact."""
+    """Verify, calibrate and measure, save and print; exit code 1 where a resume was not exact."""
     # Refused before a model is loaded and timed for minutes.
     if arguments.out is not None and arguments.out.suffix not in FORMATS:
         raise ValueError(f"--out must end in .csv or .parquet, got {str(arguments.out)!r}.")
-    needs = policies()[check_choice("policy", arguments.policies[0], policies())].needs
+    options = policy_options(arguments.option, arguments.policies)
     distribution = overlap_distribution(arguments.overlap, arguments.length)
-    distribution = distribution.restrict(arguments.length)
     from transformers import logging
 
     from sparselab import replay
+    from sparselab.replay.measurement import make_cases, plan_trials
+    from sparselab.replay.savings import has_cold
 
+    cases = make_cases(
+        arguments.length,
+        arguments.policies,
+        arguments.budgets,
+        distribution,
+        arguments.align,
+        options,
+    )
+    trials = plan_trials(
+        arguments.length, len(cases), arguments.depths, arguments.repeats, arguments.seed
+    )
+    depths = sorted({depth for _, depth, _ in trials})
     # Its notes on optional kernels would come between the results.
     logging.set_verbosity_error()
     model = replay.load_model(arguments.model, arguments.device, arguments.dtype, arguments.seed)
+    reports, calibration, capture_cost = before_timing(model, arguments, cases, depths)
+    # Last, and saved at once: an interruption loses no run that was timed.
     table = replay.measure(
         model,
         arguments.length,
         arguments.policies,
         arguments.budgets,
-        arguments.depths,
+        depths,
         arguments.repeats,
         distribution,
         arguments.align,
         arguments.chunk,
         arguments.seed,
+        options,
         show_progress=not arguments.json,
     )
-    schedule = place(
-        arguments.policies[0],
-        arguments.length,
-        arguments.budgets[0] if "budget" in needs else None,
-        distribution if "distribution" in needs else None,
-        arguments.align,
-    )
-    reports = replay.verify_depths(
-        model, schedule, sorted(set(table["depth"])), arguments.chunk, arguments.seed
-    )
-    if arguments.out is not None:
+    if arguments.out is not None and not table.empty:
         write_table(table, arguments.out)
-    report = result(model, table, reports)
+    if not has_cold(table):
+        print("interrupted before a cold run was timed: nothing to compare with.", file=sys.stderr)
+        return 130
+    report = result(model, table, reports, calibration, capture_cost)
     if arguments.json:
         print_json(report)
     else:
@@ -108,12 +126,56 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if all(report.exact for report in reports.values()) else 1
 
 
-def result(model: Any, table: pd.DataFrame, reports: dict[int, VerifyReport]) -> dict[str, Any]:
-    """Return what is printed, as one object ready for JSON."""
-    from sparselab.replay import fit_savings, summarise
+def before_timing(
+    model: ReplayModel,
+    arguments: argparse.Namespace,
+    cases: Sequence[tuple[Schedule, int | None]],
+    depths: Sequence[int],
+) -> tuple[dict[int, VerifyReport], Calibration, pd.DataFrame]:
+    """Verify the first policy, fit the cost model, and time capturing each case's checkpoints."""
+    from sparselab import replay
 
-    summary = summarise(table)
-    distinct = table["saved_tokens"].nunique()
+    how = {"chunk": arguments.chunk, "seed": arguments.seed}
+    # The cold case stands before the first policy's.
+    schedule, _ = (cases[1:] or cases)[0]
+    reports = replay.verify_depths(model, schedule, depths, **how)
+    how |= {"repeats": arguments.repeats, "show_progress": not arguments.json}
+    calibration = replay.calibrate(model, *replay.calibration_lengths(arguments.length), **how)
+    captures = {
+        label(schedule, budget): schedule.positions.tolist()
+        for schedule, budget in cases
+        if len(schedule)
+    }
+    return reports, calibration, replay.measure_capture(model, arguments.length, captures, **how)
+
+
+def policy_options(pairs: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
+    """Return ``--option NAME=VALUE`` by policy: each gets those options that it has."""
+    options = parse_options(pairs, place)
+    known = {name: policies()[check_choice("policy", name, policies())].options for name in names}
+    for option in options:
+        check_choice("option", option, sorted({own for policy in known.values() for own in policy}))
+    return {
+        name: {option: value for option, value in options.items() if option in own}
+        for name, own in known.items()
+    }
+
+
+def label(schedule: Schedule, budget: int | None) -> str:
+    """Return what a case is called in the table of capture costs."""
+    return schedule.policy if budget is None else f"{schedule.policy}, M = {budget}"
+
+
+def result(
+    model: ReplayModel,
+    table: pd.DataFrame,
+    reports: dict[int, VerifyReport],
+    calibration: Calibration,
+    capture_cost: pd.DataFrame,
+) -> dict[str, Any]:
+    """Return what is printed, as one object ready for JSON."""
+    from sparselab.replay import can_fit, fit_savings, predict, summarise
+
     return {
         "setting": {
             name: table[name].iloc[0]
@@ -133,8 +195,12 @@ def result(model: Any, table: pd.DataFrame, reports: dict[int, VerifyReport]) ->
             }
             for depth, report in reports.items()
         ],
-        "medians": summary.to_dict("records"),
-        "savings_fit": vars(fit_savings(table)) if distinct >= 3 else None,
+        "cost_model": vars(calibration.cost_model),
+        "calibration": calibration.table.to_dict("records"),
+        "prediction_error": calibration.worst_error,
+        "medians": predict(summarise(table), calibration.cost_model).to_dict("records"),
+        "savings_fit": vars(fit_savings(table)) if can_fit(table) else None,
+        "capture": capture_cost.to_dict("records"),
         "interrupted": table.attrs["interrupted"],
     }
 
@@ -143,29 +209,45 @@ def show(report: dict[str, Any]) -> None:
     """Print the result for a person."""
     import pandas as pd
 
-    setting = report["setting"]
+    setting, cost, fit = report["setting"], report["cost_model"], report["savings_fit"]
     print(
         f"{setting['model']}, {setting['weights']} weights, {setting['dtype']}, "
-        f"{setting['device']}, torch {setting['torch']}, transformers {setting['transformers']}"
-    )
-    print(
-        f"one checkpoint {report['checkpoint_bytes'] / 2**20:.2f} MiB, "
-        f"KV {report['kv_bytes_per_token'] / 2**10:.2f} KiB a token\n"
+        f"{setting['device']}, torch {setting['torch']}, transformers {setting['transformers']}\n"
     )
     for row in report["exactness"]:
         print(f"overlap {row['depth']:,}: {row['verdict']}")
-    columns = ["policy", "budget", "depth", "resume_point", "recomputed_tokens"]
-    columns += ["load_ms", "total_ms", "saved_ms", "speedup", "load_share"]
-    medians = pd.DataFrame(report["medians"])[columns]
-    print("\n" + medians.to_string(index=False, float_format="{:.3g}".format, na_rep="-"))
-    fit = report["savings_fit"]
+    print(
+        f"\nprefill of x tokens = {cost['overhead_ms']:.3g} ms + {cost['linear_ms']:.3g} ms x + "
+        f"{cost['quadratic_ms']:.3g} ms x^2; off by at most {report['prediction_error']:.0%} on "
+        "lengths that it was not fitted on"
+    )
+    medians = pd.DataFrame(report["medians"])
+    columns = ["policy", "budget", "depth", "resume_point", "recomputed_tokens", "load_ms"]
+    columns += ["total_ms", "predicted_ms", "saved_ms", "speedup", "load_share"]
+    show_table("a request, medians", medians[columns])
     if fit is not None:
         print(
-            f"\ntime saved = {fit['intercept_ms']:.1f} ms + {fit['ms_per_token']:.3f} ms a token "
+            f"time saved = {fit['intercept_ms']:.1f} ms + {fit['ms_per_token']:.3f} ms a token "
             f"saved (R^2 = {fit['r_squared']:.3f}, {fit['points']} points)"
         )
+    show_table("capturing against a plain prefill", pd.DataFrame(report["capture"]))
+    columns = ["policy", "budget", "checkpoints", "checkpoint_bytes", "kv_bytes"]
+    show_table("memory of one entry", medians[columns].drop_duplicates())
+    print(
+        f"one checkpoint: {report['checkpoint_bytes']:,} bytes; "
+        f"KV of one token: {report['kv_bytes_per_token']:,} bytes"
+    )
     if report["interrupted"]:
         print("interrupted: only the runs that were finished are shown.")
+
+
+def show_table(title: str, table: pd.DataFrame) -> None:
+    """Print a table under its title, numbers to three digits and bytes in full."""
+    formats: Any = {name: "{:,}".format for name in table if str(name).endswith("_bytes")}
+    text = table.to_string(
+        index=False, float_format="{:.3g}".format, formatters=formats, na_rep="-"
+    )
+    print(f"\n{title}:\n{text}")
 
 
 def write_table(table: pd.DataFrame, path: Path) -> None:

@@ -18,7 +18,7 @@ except ImportError as error:
         f"live replay needs torch and transformers ({error}): pip install 'sparselab[replay]'."
     ) from error
 
-from sparselab.replay.calibration import Calibration, calibrate
+from sparselab.replay.calibration import Calibration, calibrate, calibration_lengths
 from sparselab.replay.capture import capture, extend
 from sparselab.replay.capture_cost import measure_capture
 from sparselab.replay.entry import Entry
@@ -38,6 +38,7 @@ __all__ = [
     "SavingsFit",
     "VerifyReport",
     "calibrate",
+    "calibration_lengths",
     "can_fit",
     "capture",
     "diverging",

@@ -23,6 +23,10 @@ from sparselab.validation import check_integer
 if TYPE_CHECKING:
     import pandas as pd
 
+# Of the longest prompt; see calibration_lengths().
+FIT_SHARES = (0.125, 0.25, 0.5, 1.0)
+CHECK_SHARES = (0.375, 0.75)
+
 
 @dataclass(frozen=True)
 class Calibration:
@@ -43,6 +47,16 @@ class Calibration:
         """Largest relative error of the prediction on the lengths it was not fitted on."""
         check = self.table[self.table["role"] == "check"]
         return float((check["predicted_ms"] / check["measured_ms"] - 1).abs().max())
+
+
+def calibration_lengths(length: int) -> tuple[list[int], list[int]]:
+    """Return lengths to fit on and lengths to check with, in proportion to the longest one."""
+    length = check_integer("length", length, minimum=3)
+    fit, check = (
+        sorted({max(1, round(share * length)) for share in shares})
+        for shares in (FIT_SHARES, CHECK_SHARES)
+    )
+    return fit, [at for at in check if at not in fit]
 
 
 def calibrate(

@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache
 
 from sparselab.replay import state
-from sparselab.replay.devices import Stopwatch, check_fits
+from sparselab.replay.devices import HOST, Stopwatch, check_fits
 from sparselab.replay.entry import Entry, as_positions
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.offload import CheckpointWriter
@@ -20,8 +20,6 @@ from sparselab.replay.state import Tensors
 from sparselab.replay.tokens import Tokens, as_tokens
 
 CHUNK = 512
-# Checkpoints are kept in host memory whatever the device.
-HOST = torch.device("cpu")
 
 
 def capture(model: ReplayModel, tokens: Any, positions: Any, chunk: int = CHUNK) -> Entry:

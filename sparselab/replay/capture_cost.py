@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +26,7 @@ PLAIN = "plain prefill"
 def measure_capture(
     model: ReplayModel,
     length: int,
-    cases: Mapping[str, Sequence[int]],
+    cases: Mapping[str, Collection[int]],
     repeats: int = 5,
     chunk: int = CHUNK,
     seed: int = 0,
@@ -45,7 +45,7 @@ def measure_capture(
     repeats = check_integer("repeats", repeats, minimum=1)
     tokens = random_tokens(length, model.vocab_size, seed)
 
-    positions: dict[str, Sequence[int]] = {PLAIN: (), **cases}
+    positions: dict[str, Collection[int]] = {PLAIN: (), **cases}
 
     def run(name: str) -> None:
         if name == PLAIN:

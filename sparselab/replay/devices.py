@@ -10,6 +10,9 @@ from sparselab.validation import check_choice
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 ALIASES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+# Ampere; what came before computes bfloat16 in software.
+FIRST_BFLOAT16_CAPABILITY = 8
+HOST = torch.device("cpu")
 
 
 def choose_device(device: str | torch.device = "auto") -> torch.device:
@@ -46,8 +49,9 @@ def choose_dtype(dtype: str | torch.dtype, device: torch.device) -> torch.dtype:
         name = check_choice("dtype", dtype, known)
         return DTYPES[ALIASES.get(name, name)]
     if device.type == "cuda":
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-        return torch.bfloat16 if native else torch.float16
+        # torch.cuda.is_bf16_supported() asks the current device, which may be another one.
+        major, _ = torch.cuda.get_device_capability(device)
+        return torch.bfloat16 if major >= FIRST_BFLOAT16_CAPABILITY else torch.float16
     return torch.bfloat16 if device.type == "cpu" and _cpu_has_bfloat16() else torch.float32
 
 
@@ -58,9 +62,13 @@ def _cpu_has_bfloat16() -> bool:
 
 
 def available_bytes(device: torch.device) -> int:
-    """Return the memory that is free on ``device`` now, in bytes."""
+    """Return the memory that is free on ``device`` now, in bytes.
+
+    On CUDA that is what the driver has left and what torch has taken but holds no tensor in.
+    """
     if device.type == "cuda":
-        return torch.cuda.mem_get_info(device)[0]
+        idle = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+        return torch.cuda.mem_get_info(device)[0] + idle
     import psutil
 
     # An Apple GPU shares the machine's memory.

@@ -99,15 +99,7 @@ class Entry:
 
     def check_model(self, model: ReplayModel) -> None:
         """Raise ``ValueError`` where the entry was captured with another model or dtype."""
-        if self.dtype != model.dtype:
-            raise ValueError(
-                f"the entry was captured in {self.dtype}, but the model runs in {model.dtype}."
-            )
-        if self.fingerprint != model.fingerprint:
-            raise ValueError(
-                f"the entry was captured with another model than {model.name!r} "
-                "(architecture or weights differ)."
-            )
+        check_captured_with(model, self.fingerprint, self.dtype)
 
     def save(self, folder: str | Path) -> None:
         """Write the entry to a folder; see :func:`sparselab.replay.storage.save_entry`."""
@@ -126,6 +118,17 @@ class Entry:
         return (
             f"Entry({self.length:,} tokens, checkpoints at {self.positions.tolist()}, "
             f"{self.bytes['total'] / 2**20:,.1f} MiB)"
+        )
+
+
+def check_captured_with(model: ReplayModel, fingerprint: str, dtype: torch.dtype) -> None:
+    """Raise ``ValueError`` where the fingerprint and dtype of an entry are not the model's."""
+    if dtype != model.dtype:
+        raise ValueError(f"the entry was captured in {dtype}, but the model runs in {model.dtype}.")
+    if fingerprint != model.fingerprint:
+        raise ValueError(
+            f"the entry was captured with another model than {model.name!r} "
+            "(architecture or weights differ)."
         )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
@@ -10,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
 from sparselab.replay import random_models, state
-from sparselab.replay.devices import check_fits, choose_device, choose_dtype, device_name
+from sparselab.replay.devices import HOST, check_fits, choose_device, choose_dtype, device_name
 from sparselab.replay.selfcheck import SelfCheck, self_check
 from sparselab.validation import nearest
 
@@ -29,7 +32,7 @@ class ReplayModel:
         name: as it was asked for.
         module: the transformers model, in evaluation mode.
         device, dtype: where it runs, and the dtype of its matrices.
-        weights: ``"random, seed 0"`` or ``"pretrained"``.
+        weights: such as ``"random (seed 0)"``, or ``"pretrained"``.
         check: the self-check made on load; sizes measured from its tensors.
     """
 
@@ -123,7 +126,7 @@ def load_model(
     """Load a hybrid model and check that it carries its state across calls.
 
     Args:
-        name: ``"tiny"`` (under 200 thousand parameters, for tests and demonstrations),
+        name: ``"tiny"`` (200,360 parameters, for tests and demonstrations),
             ``"qwen3.5-0.8b-group"`` (one group of three recurrent layers and one attention layer
             with the real dimensions, random weights, 4,096 tokens of vocabulary: what the paper
             times), ``"qwen3.5-0.8b-random"`` (all 24 layers, random weights), or a local folder
@@ -143,18 +146,34 @@ def load_model(
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
     config = random_models.configs().get(name)
-    if config is None:
+    if config is not None:
+        # Drawn in host memory in float32 whatever the device and dtype.
+        check_memory(name, config, chosen_device, chosen_dtype, torch.float32)
+        module = random_models.build(config, chosen_device, chosen_dtype, seed)
+        return ReplayModel(name, module, chosen_device, chosen_dtype, f"random (seed {seed})")
+    with _cannot_be_loaded(name):
         config = _pretrained_config(name)
     # Refuses a model whose cache replay does not know before its weights take up memory.
     state.new_cache(config)
-    check_fits(f"model {name!r}", weight_bytes(config, chosen_dtype), chosen_device)
-    if name in random_models.configs():
-        module = random_models.build(config, chosen_device, chosen_dtype, seed)
-        return ReplayModel(name, module, chosen_device, chosen_dtype, f"random (seed {seed})")
-    module = AutoModelForCausalLM.from_pretrained(name, dtype=chosen_dtype)
+    # Read into host memory whatever the device.
+    check_memory(name, config, chosen_device, chosen_dtype, chosen_dtype)
+    with _cannot_be_loaded(name):
+        module = AutoModelForCausalLM.from_pretrained(name, dtype=chosen_dtype)
     return ReplayModel(
         name, module.to(chosen_device).eval(), chosen_device, chosen_dtype, "pretrained"
     )
+
+
+def check_memory(
+    name: str, config: Any, device: torch.device, dtype: torch.dtype, host_dtype: torch.dtype
+) -> None:
+    """Raise ``ValueError`` where a model fits not on its device, or not in host memory before.
+
+    ``host_dtype`` is that of the weights in host memory, where they are before they move.
+    """
+    check_fits(f"model {name!r}", weight_bytes(config, dtype), device)
+    needed = weight_bytes(config, host_dtype)
+    check_fits(f"making the weights of model {name!r}", needed, HOST)
 
 
 def weight_bytes(config: Any, dtype: torch.dtype) -> int:
@@ -165,14 +184,20 @@ def weight_bytes(config: Any, dtype: torch.dtype) -> int:
 
 
 def _pretrained_config(name: str) -> Any:
-    """Return the config of a folder or hub id, or say in one sentence what would work."""
+    """Return the config of a folder or hub id."""
+    # A hub id is owner/name; asking the hub for anything else only takes time.
+    if not Path(name).is_dir() and name.count("/") != 1:
+        raise OSError("neither a folder nor a hub id")
+    return AutoConfig.from_pretrained(name)
+
+
+@contextmanager
+def _cannot_be_loaded(name: str) -> Iterator[None]:
+    """Turn a failure to read a folder or hub id into one sentence that says what would work."""
     known = tuple(random_models.configs())
     try:
-        # A hub id is owner/name; asking the hub for anything else only takes time.
-        if not Path(name).is_dir() and name.count("/") != 1:
-            raise OSError("neither a folder nor a hub id")
-        return AutoConfig.from_pretrained(name)
-    except (OSError, ValueError) as error:
+        yield
+    except (OSError, ValueError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0].rstrip(".")
         raise OSError(
             f"model {name!r} cannot be loaded{nearest(name, known)}: use a random one "

@@ -54,9 +54,10 @@ def build(
     recipe of Gated DeltaNet (https://github.com/fla-org/flash-linear-attention), so that heads
     remember from a few tokens to thousands of them.
     """
-    # Drawn on the CPU in float32 whatever the device, from a generator state that is put back.
+    # Drawn on the CPU in float32 whatever the device, from a generator state that is put back;
+    # torch.manual_seed would seed the generators of the other devices too.
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.random.default_generator.manual_seed(seed)
         model = AutoModelForCausalLM.from_config(config, dtype=torch.float32)
         for name, parameter in model.named_parameters():
             if name.endswith("dt_bias"):

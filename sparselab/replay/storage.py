@@ -1,6 +1,6 @@
 """Saving entries: tensors as safetensors, beside a JSON manifest that says what they are.
 
-The manifest is written last and names the tensor file by its checksum, so a folder always holds
+The manifest is written last and names the tensor file, with its checksum, so a folder always holds
 either the entry from before or the new one. Nothing that disagrees with its manifest is loaded.
 """
 
@@ -10,6 +10,7 @@ import hashlib
 import json
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import torch
@@ -18,8 +19,8 @@ from safetensors.torch import load_file, save_file
 
 from sparselab.files import atomic_path, sha256, write_json
 from sparselab.provenance import provenance
-from sparselab.replay.devices import DTYPES, check_fits
-from sparselab.replay.entry import Entry
+from sparselab.replay.devices import DTYPES, HOST, check_fits
+from sparselab.replay.entry import Entry, check_captured_with
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.offload import to_device
 from sparselab.replay.state import Tensors
@@ -32,11 +33,11 @@ FORMAT_VERSION = 1
 def save_entry(entry: Entry, folder: str | Path) -> None:
     """Write ``entry`` to ``folder`` (made if missing), replacing an entry that is there."""
     folder = Path(folder)
-    with atomic_path(folder / "entry.safetensors") as temporary:
+    # A new name each time, so that the file from before stays until the manifest names this one.
+    name = f"tensors-{uuid4().hex[:16]}.safetensors"
+    with atomic_path(folder / name) as temporary:
         save_file(_flatten(entry), temporary)
         checksum = sha256(temporary)
-        name = f"tensors-{checksum[:16]}.safetensors"
-    (folder / "entry.safetensors").replace(folder / name)
     manifest = {
         "format": FORMAT,
         "version": FORMAT_VERSION,
@@ -52,9 +53,11 @@ def save_entry(entry: Entry, folder: str | Path) -> None:
         "provenance": provenance(),
     }
     write_json(folder / MANIFEST, manifest | {"manifest_sha256": _checksum(manifest)})
-    for older in folder.glob("tensors-*.safetensors"):
-        if older.name != name:
-            older.unlink()
+    # Those of earlier entries, and what a save that was killed has left (hidden, or not named).
+    for pattern in ("tensors-*.safetensors", ".tensors-*.safetensors"):
+        for left in folder.glob(pattern):
+            if left.name != name:
+                left.unlink()
 
 
 def load_entry(folder: str | Path, model: ReplayModel) -> Entry:
@@ -65,19 +68,19 @@ def load_entry(folder: str | Path, model: ReplayModel) -> Entry:
     """
     folder = Path(folder)
     manifest = _read_manifest(folder / MANIFEST)
+    # Before gigabytes are read and hashed.
+    check_captured_with(model, manifest["fingerprint"], DTYPES[manifest["dtype"]])
     path = folder / Path(str(manifest["tensors"])).name
     if not path.is_file():
         raise ValueError(f"{folder} is no whole entry: its tensor file {path.name} is missing.")
     if sha256(path) != manifest["sha256"]:
         raise ValueError(f"{path} was truncated or changed: its checksum is not the manifest's.")
-    check_fits(f"the entry in {folder}", path.stat().st_size, torch.device("cpu"))
+    check_fits(f"the entry in {folder}", path.stat().st_size, HOST)
     try:
         tensors = load_file(path)
     except SafetensorError as error:
         raise ValueError(f"{path} is not a safetensors file ({error}).") from None
-    entry = _assemble(tensors, manifest, model.device)
-    entry.check_model(model)
-    return entry
+    return _assemble(tensors, manifest, model.device)
 
 
 def _flatten(entry: Entry) -> Tensors:

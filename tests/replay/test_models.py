@@ -9,7 +9,8 @@ from sparselab.replay import devices, models, state
 
 def test_the_tiny_model(tiny):
     assert tiny.vocab_size == 512
-    assert sum(p.numel() for p in tiny.module.parameters()) < 1_000_000
+    # The number that load_model's docstring states.
+    assert sum(p.numel() for p in tiny.module.parameters()) == 200_360
     assert tiny.config.layer_types == ["linear_attention"] * 3 + ["full_attention"]
     assert tiny.weights == "random (seed 0)"
     assert "float32" in repr(tiny)
@@ -36,6 +37,14 @@ def test_loading_leaves_the_random_state_of_torch_alone():
     torch.manual_seed(5)
     replay.load_model("tiny", "cpu", "float32", seed=9)
     assert torch.equal(torch.rand(3), expected)
+
+
+def test_loading_leaves_the_generators_of_other_devices_alone(monkeypatch):
+    def seed_every_device(seed):
+        raise AssertionError("seeds CUDA and MPS too")
+
+    monkeypatch.setattr(torch, "manual_seed", seed_every_device)
+    replay.load_model("tiny", "cpu", "float32", seed=9)
 
 
 def test_the_self_check_says_that_the_state_matters(tiny):
@@ -95,6 +104,33 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_built(monkeypatch):
         replay.load_model("qwen3.5-0.8b-random", "cpu", "float32")
 
 
+def test_weights_that_do_not_fit_in_host_memory_first_are_refused(monkeypatch):
+    # 1.4 GiB in bfloat16 where the model runs, but 2.8 GiB where its weights are drawn.
+    monkeypatch.setattr(devices, "available_bytes", lambda device: 2 * 2**30)
+    monkeypatch.setattr(models.random_models, "build", None)
+    with pytest.raises(ValueError, match=r"making the weights .* needs 2.8 GiB on cpu"):
+        replay.load_model("qwen3.5-0.8b-random", "cpu", "bfloat16")
+
+
+def test_weights_from_a_folder_must_fit_in_host_memory_whatever_the_device(monkeypatch, tmp_path):
+    models.random_models.configs()["tiny"].save_pretrained(tmp_path)
+    monkeypatch.setattr(models, "choose_device", lambda device: torch.device("cuda"))
+    free = {"cuda": 2**40, "cpu": 1000}
+    monkeypatch.setattr(devices, "available_bytes", lambda device: free[device.type])
+    with pytest.raises(ValueError, match=r"making the weights .* needs .* on cpu"):
+        replay.load_model(tmp_path, "cuda", "float32")
+
+
+@pytest.mark.parametrize("content", [None, b"not safetensors"], ids=["missing", "broken"])
+def test_a_model_whose_weights_cannot_be_read_names_what_would_work(tmp_path, content):
+    models.random_models.configs()["tiny"].save_pretrained(tmp_path)
+    if content is not None:
+        (tmp_path / "model.safetensors").write_bytes(content)
+    with pytest.raises(OSError, match=r"cannot be loaded.* use a random one") as refusal:
+        replay.load_model(tmp_path, "cpu", "float32")
+    assert "\n" not in str(refusal.value)
+
+
 def test_weight_bytes_are_those_of_the_built_model(tiny):
     built = sum(parameter.nbytes for parameter in tiny.module.parameters())
     assert models.weight_bytes(tiny.config, torch.float32) == built
@@ -119,6 +155,22 @@ def test_devices_and_dtypes():
     assert devices.choose_dtype("auto", torch.device("mps")) == torch.float32
     assert devices.available_bytes(cpu) > 0
     assert devices.device_name(cpu).endswith(", 1 thread")
+
+
+@pytest.mark.parametrize(("major", "dtype"), [(7, torch.float16), (9, torch.bfloat16)])
+def test_the_dtype_is_that_of_the_chosen_gpu_not_of_the_current_one(monkeypatch, major, dtype):
+    capabilities = {"cuda:0": (16 - major, 0), "cuda:1": (major, 5)}
+    monkeypatch.setattr(
+        torch.cuda, "get_device_capability", lambda device: capabilities[str(device)]
+    )
+    assert devices.choose_dtype("auto", torch.device("cuda:1")) == dtype
+
+
+def test_memory_that_torch_holds_without_a_tensor_in_it_is_free(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100, 1000))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 700)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 300)
+    assert devices.available_bytes(torch.device("cuda")) == 500
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")

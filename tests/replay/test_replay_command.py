@@ -7,6 +7,8 @@ import pytest
 
 from sparselab import replay
 from sparselab.cli import main
+from sparselab.commands import replay as command
+from sparselab.replay import measurement
 
 TINY = ["replay", "--model", "tiny", "--device", "cpu", "--dtype", "float32", "--repeats", "1"]
 
@@ -18,6 +20,10 @@ def test_it_prints_exactness_times_and_the_fit(capsys):
     assert "overlap 60: Exact: resumed at 48 of 120 tokens, bit-identical" in printed
     assert "ms a token saved (R^2 = " in printed
     assert "no_cache" in printed
+    assert "predicted_ms" in printed
+    assert "lengths that it was not fitted on" in printed
+    assert "balanced, M = 4" in printed.split("capturing against a plain prefill:")[1]
+    assert "checkpoint_bytes kv_bytes" in printed.split("memory of one entry:")[1]
 
 
 def test_json_holds_the_same(capsys):
@@ -27,6 +33,58 @@ def test_json_holds_the_same(capsys):
     assert all(row["bit_identical"] for row in result["exactness"])
     assert {row["policy"] for row in result["medians"]} == {"balanced", "no_cache"}
     assert result["setting"]["dtype"] == "float32"
+    assert all(row["predicted_ms"] > 0 for row in result["medians"])
+    held = {row["policy"]: row["checkpoint_bytes"] for row in result["medians"]}
+    assert held == {"no_cache": 0, "balanced": 4 * result["checkpoint_bytes"]}
+    assert [row["case"] for row in result["capture"]] == ["plain prefill", "balanced, M = 4"]
+    assert {row["role"] for row in result["calibration"]} == {"fit", "check"}
+
+
+def test_a_policy_gets_the_options_that_it_has(capsys):
+    arguments = ["--length", "120", "--policies", "block", "balanced", "--option", "block_size=40"]
+    assert main([*TINY, *arguments, "--json"]) == 0
+    medians = json.loads(capsys.readouterr().out)["medians"]
+    assert {row["resume_point"] for row in medians if row["policy"] == "block"} == {0, 40, 80}
+
+
+def interrupt(monkeypatch, after):
+    """Let Ctrl-C come once so many resumes were made by measure(), two of which warm up."""
+    made = []
+    original = measurement.resume
+
+    def resume(*arguments):
+        if len(made) == after:
+            raise KeyboardInterrupt
+        made.append(1)
+        return original(*arguments)
+
+    monkeypatch.setattr(measurement, "resume", resume)
+
+
+@pytest.mark.parametrize("after", [0, 2])
+def test_an_interruption_before_the_first_run_is_one_sentence(monkeypatch, capsys, tmp_path, after):
+    interrupt(monkeypatch, after)
+    assert main([*TINY, "--length", "60", "--out", str(tmp_path / "runs.csv")]) == 130
+    printed = capsys.readouterr()
+    assert printed.err.splitlines()[-1].startswith("interrupted before a cold run was timed")
+    assert printed.out == ""
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interruption_keeps_what_was_timed(monkeypatch, capsys, tmp_path):
+    interrupt(monkeypatch, after=7)
+    assert main([*TINY, "--length", "60", "--out", str(tmp_path / "runs.csv")]) == 0
+    assert "interrupted: only the runs that were finished are shown" in capsys.readouterr().out
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 5
+
+
+def test_what_was_measured_is_saved_whatever_comes_after(monkeypatch, tmp_path):
+    def fail(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "result", fail)
+    assert main([*TINY, "--length", "60", "--out", str(tmp_path / "runs.csv")]) == 130
+    assert len(pd.read_csv(tmp_path / "runs.csv")) == 2 * 3
 
 
 @pytest.mark.parametrize("name", ["runs.csv", "runs.parquet"])
@@ -50,6 +108,8 @@ def test_a_resume_that_is_not_exact_fails(monkeypatch, capsys):
         (["--out", "runs.txt"], "--out must end in .csv or .parquet, got 'runs.txt'"),
         (["--policies", "balancd"], "unknown policy 'balancd' (did you mean 'balanced'?)"),
         (["--length", "0"], "length must be at least 1, got 0"),
+        (["--length", "2"], "length must be at least 3, got 2"),
+        (["--option", "blok=3"], "unknown option 'blok'"),
         (["--depths", "99999"], "depth must lie in 0..1024, got 99999"),
         (["--chunk", "0"], "chunk must be at least 1, got 0"),
         (["--model", "no-such-model"], "model 'no-such-model' cannot be loaded"),

@@ -1,6 +1,8 @@
 """Saved entries: what is loaded is what was saved, and anything else is refused."""
 
 import json
+import os
+import re
 
 import pytest
 import torch
@@ -119,6 +121,33 @@ def test_an_entry_of_another_model_or_dtype_is_refused(models, folder):
     other = replay.load_model("tiny", device="cpu", dtype="float32", seed=7)
     with pytest.raises(ValueError, match="captured with another model"):
         replay.Entry.load(folder, other)
+
+
+def test_the_model_is_compared_before_the_tensors_are_read(models, folder):
+    truncate(folder)
+    with pytest.raises(ValueError, match=r"captured in torch\.float32"):
+        replay.Entry.load(folder, models("tiny", "bfloat16"))
+
+
+def test_what_a_killed_save_leaves_is_cleared_by_the_next(tiny, entry, folder, monkeypatch):
+    seen = []
+    original = os.replace
+
+    def replace(source, target):
+        original(source, target)
+        seen.extend(path.name for path in folder.iterdir())
+
+    monkeypatch.setattr(os, "replace", replace)
+    entry.save(folder)
+    # Whenever the save is killed, everything there is the manifest or has a name as these.
+    assert all(re.fullmatch(r"manifest\.json|tensors-\w+\.safetensors", name) for name in seen)
+    (folder / "tensors-0123456789abcdef.safetensors").write_bytes(b"not named by a manifest")
+    (folder / ".tensors-0123456789abcdef.abcd.safetensors").write_bytes(b"half")
+    (folder / "model.safetensors").write_bytes(b"not ours")
+    entry.save(folder)
+    assert len(list(folder.iterdir())) == 3
+    assert (folder / "model.safetensors").exists()
+    assert replay.Entry.load(folder, tiny).positions.tolist() == entry.positions.tolist()
 
 
 def test_a_failed_save_keeps_the_entry_from_before(tiny, prompt, folder, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 
 pytest.importorskip("torch", reason="live replay needs torch: pip install sparselab[replay]")
 
+import sparselab as sl
 from widgets import resume_lab, resume_study
 from widgets.figures import replay as figures
 from widgets.resume_lab import ResumeLab
@@ -179,10 +180,32 @@ def test_a_finished_study_is_shown_without_running_again(study):
     assert "✔" in lab._badges.value
 
 
-def test_the_code_on_the_panel_measures_the_same(study, capsys):
+def test_the_code_on_the_panel_verifies_predicts_and_times_the_same(study, capsys):
     lab = ResumeLab.showing(study)
+    names: dict = {}
+    exec(lab.code(lab.parameters()), names)
+    assert {report.verdict for report in names["reports"].values()} == set(
+        study.exactness["verdict"]
+    )
+    assert names["costs"].table["length"].equals(study.calibration.table["length"])
+    keys = ["policy", "depth", "repeat", "resume_point"]
+    assert names["runs"][keys].equals(study.runs[keys])
+    printed = capsys.readouterr().out
+    assert "predicted_ms" in printed
+    assert "SavingsFit" in printed
+
+
+def test_the_code_runs_where_there_are_too_few_points_for_a_line(capsys):
+    lab = ResumeLab(model="tiny", length=64, repeats=1, compare=(), budget=1)
     exec(lab.code(lab.parameters()), {})
-    assert "SavingsFit" in capsys.readouterr().out
+    assert "too few points" in capsys.readouterr().out
+
+
+def test_policies_that_can_never_resume_are_not_offered():
+    assert "last" not in resume_lab.POLICIES
+    for policy in resume_lab.POLICIES:
+        schedule = sl.place(policy, 1024, 2, resume_study.overlaps(1024))
+        assert schedule.positions[0] < 1024
 
 
 def test_badges_say_what_failed_and_what_could_not_be_checked():
