@@ -139,7 +139,7 @@ class TestFigures:
         assert sum(figure.data[0].y) == pytest.approx(1.0)
         assert figure.data[0].y[0] == pytest.approx(0.3)
 
-    def test_live_figure_has_counted_and_measured_side_by_side(self):
+    def test_the_measured_frontier_has_counted_and_measured_side_by_side(self):
         rows = pd.DataFrame(
             {
                 "label": ["balanced", "balanced", "last"],
@@ -148,7 +148,7 @@ class TestFigures:
                 "share": [0.6, 0.4, 0.5],
             }
         )
-        figure = figures.live_figure(rows, rows.assign(share=rows["share"] + 0.1), "two")
+        figure = figures.measured_frontier_figure(rows, rows.assign(share=rows["share"] + 0.1), "two")
         assert [trace.name for trace in figure.data] == ["balanced", "last"] * 2
         assert list(figure.data[0].y) == [0.6, 0.4]
         np.testing.assert_allclose(figure.data[2].y, [0.7, 0.5])

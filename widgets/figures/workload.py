@@ -173,7 +173,9 @@ def shares_figure(
     return theme.apply(figure, height=150 + 36 * len(shares), title=title)
 
 
-def live_figure(counted: pd.DataFrame, measured: pd.DataFrame, title: str) -> go.Figure:
+def measured_frontier_figure(
+    counted: pd.DataFrame, measured: pd.DataFrame, title: str
+) -> go.Figure:
     """Return recomputed tokens beside measured prefill time, a line a policy, against the budget.
 
     Both tables have one row a policy and budget: ``label``, ``policy``, ``checkpoints`` (a new
