@@ -22,7 +22,7 @@ from sparselab.workloads.chat_format import (
     message_ids,
     read_messages,
 )
-from sparselab.workloads.records import check_keys, get_field
+from sparselab.workloads.records import check_keys, get_field, origin
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -46,10 +46,11 @@ def load(path: str | Path | None = None, tokenizer: str = DEFAULT) -> Workload:
             raise ValueError(f"{where}: the chat has no user turn.")
         requests += [Request(f"chat {chats}", prompt) for prompt in prompts]
         chats += 1
+    name, source = origin(path, "append_only_chat", "sample chats")
     return Workload(
-        name="append_only_chat" if path is not None else "sample chats",
+        name=name,
         requests=requests,
-        source=str(file) if path is not None else "sample written for sparselab",
+        source=source,
         tokenizer=tokenizer,
         provenance={"format": "append_only_chat", "chats": chats, "template": "ChatML"},
     )

@@ -6,18 +6,34 @@ their lists begin alike. Depths measured on such a trace go by whole blocks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sparselab.files import read_json_lines
 from sparselab.validation import check_token_count
-from sparselab.workloads.records import get_field
+from sparselab.workloads.records import get_field, get_ids
 from sparselab.workloads.workload import Request
 
 
-def block_ids(
+def read_blocks(
+    file: Path, block_size: int
+) -> Iterator[tuple[str, dict[str, Any], NDArray[np.int64], int]]:
+    """Yield of each line its place for messages, the record, its block ids and length in tokens.
+
+    Raises ``ValueError`` naming the line whose fields are missing or do not fit together.
+    """
+    check_token_count("block_size", block_size)
+    for number, record in read_json_lines(file):
+        where = f"{file}, line {number}"
+        ids = get_ids(record, "hash_ids", where)
+        yield where, record, *_block_ids(record, ids, block_size, number, where)
+
+
+def _block_ids(
     record: dict[str, Any], ids: NDArray[np.int64], block_size: int, number: int, where: str
 ) -> tuple[NDArray[np.int64], int]:
     """Return the block ids of a request and its length in tokens, once they fit together.
@@ -43,8 +59,3 @@ def block_ids(
 def in_order_of_arrival(requests: Iterable[Request]) -> list[Request]:
     """Return requests sorted by arrival, those of equal arrival in the order of the file."""
     return sorted(requests, key=lambda request: request.arrival)
-
-
-def check_block_size(block_size: int) -> int:
-    """Return the tokens in a block, a positive integer."""
-    return check_token_count("block_size", block_size)

@@ -17,7 +17,14 @@ from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.workloads.block_trace import in_order_of_arrival
 from sparselab.workloads.chat_format import Encode, answer_ids, message_ids, read_messages
-from sparselab.workloads.records import check_keys, get_arrival, get_field, get_text, get_tokens
+from sparselab.workloads.records import (
+    check_keys,
+    get_arrival,
+    get_field,
+    get_text,
+    get_tokens,
+    origin,
+)
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -46,10 +53,11 @@ def load(path: str | Path | None = None, tokenizer: str = DEFAULT) -> Workload:
         arrival = get_arrival(record, "arrival", where) if "arrival" in record else 0.0
         ids = _read_ids(record, kind, encode, where)
         requests.append(Request(_read_group(record, where), ids, arrival=arrival))
+    name, source = origin(path, "jsonl", "sample requests")
     return Workload(
-        name="jsonl" if path is not None else "sample requests",
+        name=name,
         requests=in_order_of_arrival(requests),
-        source=str(file) if path is not None else "sample written for sparselab",
+        source=source,
         tokenizer=None if first and first[0] == "tokens" else tokenizer,
         provenance={"format": "jsonl"},
     )

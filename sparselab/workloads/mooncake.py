@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.validation import check_integer
-from sparselab.workloads.block_trace import block_ids, check_block_size, in_order_of_arrival
-from sparselab.workloads.records import get_arrival, get_ids
+from sparselab.workloads.block_trace import in_order_of_arrival, read_blocks
+from sparselab.workloads.records import get_arrival, origin
 from sparselab.workloads.workload import Request, Workload
 
 SUMMARY = "Mooncake-style trace: hash_ids, 512 tokens a block, timestamp in ms"
@@ -26,23 +25,19 @@ def load(path: str | Path | None = None, block_size: int = 512, group_blocks: in
     group: with two, a common opening of one block does not join strangers. ``output_length`` is
     not needed and not read.
     """
-    check_block_size(block_size)
     check_integer("group_blocks", group_blocks, minimum=1)
     file = sample("trace_mooncake.jsonl") if path is None else Path(path)
     requests = []
     groups: dict[tuple[int, ...], int] = {}  # opening blocks -> number of the group
-    for number, record in read_json_lines(file):
-        where = f"{file}, line {number}"
-        ids, length = block_ids(
-            record, get_ids(record, "hash_ids", where), block_size, number, where
-        )
+    for where, record, ids, length in read_blocks(file, block_size):
         arrival = get_arrival(record, "timestamp", where, seconds=0.001)
         group = groups.setdefault(tuple(ids[:group_blocks].tolist()), len(groups))
         requests.append(Request(group, ids, length, arrival))
+    name, source = origin(path, "mooncake", "sample trace (mooncake format)")
     return Workload(
-        name="mooncake" if path is not None else "sample trace (mooncake format)",
+        name=name,
         requests=in_order_of_arrival(requests),
-        source=str(file) if path is not None else "sample written for sparselab",
+        source=source,
         unit=block_size,
         provenance={"format": "mooncake", "granularity": f"blocks of {block_size} tokens"},
     )

@@ -19,7 +19,7 @@ from sparselab.files import open_text, read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.validation import check_integer
 from sparselab.workloads.hub import hub_id, hub_rows
-from sparselab.workloads.records import get_field, get_text, read_table
+from sparselab.workloads.records import get_field, get_text, origin, read_table
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -67,10 +67,11 @@ def load(
         taken += 1
         if taken == documents:
             break
+    name, source = origin(path, "narrativeqa", "sample stories")
     return Workload(
-        name="narrativeqa" if path is not None else "sample stories",
+        name=name,
         requests=requests,
-        source=str(path) if path is not None else "sample written for sparselab",
+        source=source,
         tokenizer=tokenizer,
         provenance={"format": "narrativeqa", "stories": taken},
     )

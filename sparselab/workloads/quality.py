@@ -24,7 +24,7 @@ from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.workloads.documents import document_requests
 from sparselab.workloads.hub import hub_id, hub_rows
-from sparselab.workloads.records import check_keys, get_field, get_text
+from sparselab.workloads.records import check_keys, get_field, get_text, origin
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
 
@@ -56,10 +56,11 @@ def load(
     for number, (article, asked) in enumerate(by_article.items()):
         prompts = (f"{article} Question: {q} Answer: {a}" for q, a in asked)
         requests += document_requests(f"article {number}", map(encode, prompts))
+    name, source = origin(path, "quality", "sample documents")
     return Workload(
-        name="quality" if path is not None else "sample documents",
+        name=name,
         requests=requests,
-        source=str(file) if path is not None else "sample written for sparselab",
+        source=source,
         tokenizer=tokenizer,
         provenance={"format": "quality", "articles": len(by_article)},
     )

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
-from sparselab.workloads.block_trace import block_ids, check_block_size, in_order_of_arrival
-from sparselab.workloads.records import get_arrival, get_field, get_ids
+from sparselab.workloads.block_trace import in_order_of_arrival, read_blocks
+from sparselab.workloads.records import get_arrival, get_field, origin
 from sparselab.workloads.workload import Request, Workload
 
 SUMMARY = "Qwen-Bailian trace: hash_ids, 16 tokens a block, timestamp in s, chats by parent"
@@ -23,15 +22,10 @@ def load(path: str | Path | None = None, block_size: int = 16) -> Workload:
 
     A group is a chat with all its turns, named by the id of its first one.
     """
-    check_block_size(block_size)
     file = sample("trace_qwen_bailian.jsonl") if path is None else Path(path)
     requests = []
     first_of: dict[int, int] = {}  # chat id -> id of the chat's first request
-    for number, record in read_json_lines(file):
-        where = f"{file}, line {number}"
-        ids, length = block_ids(
-            record, get_ids(record, "hash_ids", where), block_size, number, where
-        )
+    for where, record, ids, length in read_blocks(file, block_size):
         chat = get_field(record, "chat_id", int, where)
         parent = get_field(record, "parent_chat_id", int, where)
         # A turn comes after its parent, so one look-up finds the first of the chat.
@@ -39,10 +33,11 @@ def load(path: str | Path | None = None, block_size: int = 16) -> Workload:
         first_of[chat] = first_of.get(known, known)
         arrival = get_arrival(record, "timestamp", where)
         requests.append(Request(first_of[chat], ids, length, arrival))
+    name, source = origin(path, "qwen_bailian", "sample trace (qwen_bailian format)")
     return Workload(
-        name="qwen_bailian" if path is not None else "sample trace (qwen_bailian format)",
+        name=name,
         requests=in_order_of_arrival(requests),
-        source=str(file) if path is not None else "sample written for sparselab",
+        source=source,
         unit=block_size,
         provenance={"format": "qwen_bailian", "granularity": f"blocks of {block_size} tokens"},
     )

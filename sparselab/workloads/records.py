@@ -14,7 +14,15 @@ from sparselab.validation import shorten
 
 Kind = TypeVar("Kind")
 
+#: The source of every workload that ships with the lab.
+SAMPLE_SOURCE = "sample written for sparselab"
+
 _NAMES = {str: "text", int: "an integer", float: "a number", list: "a list", dict: "an object"}
+
+
+def origin(path: str | Path | None, name: str, sample_name: str) -> tuple[str, str]:
+    """Return name and source of a workload read from ``path``, or of the shipped sample without."""
+    return (sample_name, SAMPLE_SOURCE) if path is None else (name, str(path))
 
 
 def get_field(record: Mapping[str, Any], key: str, kind: type[Kind], where: str) -> Kind:

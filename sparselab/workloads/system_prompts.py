@@ -23,6 +23,7 @@ from sparselab.workloads.records import (
     get_field,
     get_text,
     get_tokens,
+    origin,
     read_table,
 )
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
@@ -63,15 +64,14 @@ def load(
     tails = [encode(f"\n\nUser: {query}") for query in read_queries(query_file)]
     order = np.random.default_rng(seed).permutation(len(tails))
     requests: list[Request] = []
-    for name, tokens in prompts:
+    for prompt, tokens in prompts:
         for _ in range(queries_per_prompt):
             tail = tails[order[len(requests) % len(tails)]]
-            requests.append(Request(name, tokens, tail=tail))
-    origin = "sample written for sparselab"
-    source = origin if path is None else str(path)
-    asked = origin if queries is None else str(queries)
+            requests.append(Request(prompt, tokens, tail=tail))
+    name, source = origin(path, "system_prompts", "sample system prompts")
+    _, asked = origin(queries, "queries", "sample queries")
     return Workload(
-        name="system_prompts" if path is not None else "sample system prompts",
+        name=name,
         requests=requests,
         source=source if source == asked else f"{source}, queries: {asked}",
         tokenizer=tokenizer,
