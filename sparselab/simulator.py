@@ -167,12 +167,7 @@ def simulate(
     rows = _replay(workload, planner, cache, replan_every, capture)
     skipped = math.floor(warmup * len(workload) + 1e-9)
     frame = _frame(workload, rows, cost, skipped, architecture)
-    parameters = {
-        "workload": workload.name,
-        "synthetic": workload.synthetic,
-        "policy": policy,
-        "budget": planner.budget,
-        "estimator": repr(estimator) if planner.needs_distribution else None,
+    settings = {
         "replan_every": replan_every,
         "capacity": capacity,
         "capacity_bytes": capacity_bytes,
@@ -182,8 +177,8 @@ def simulate(
         "capture": capture,
         "prefill_cost": "tokens" if prefill_cost is None else "given",
         "architecture": getattr(architecture, "name", None),
-        "policy_options": policy_options,
     }
+    parameters = _parameters(workload, planner, settings)
     return SimulationResult(frame, summarise(frame), parameters, cost)
 
 
@@ -322,10 +317,10 @@ class _Planner:
         budget = check_integer("budget", budget, minimum=0)
         self.budget = budget if "budget" in self.policy.needs else None
         self.needs_distribution = "distribution" in self.policy.needs
-        self._estimator = estimator
+        self.estimator = estimator
         self._align = check_integer("align", align, minimum=1)
         self._cost = cost
-        self._options = options
+        self.options = options
         self._fills = {"overlap", "parent_positions"} & set(self.policy.options)
         self._pending: list[tuple[int, int, Hashable]] = []
         self._plans: dict[Hashable, NDArray[np.int64]] = {}
@@ -338,7 +333,7 @@ class _Planner:
         """Let the estimator see what was observed since the last time."""
         if self._pending:
             for observation in self._pending:
-                self._estimator.observe(*observation)
+                self.estimator.observe(*observation)
             self._pending.clear()
             self._plans.clear()
 
@@ -355,7 +350,7 @@ class _Planner:
         length = request.length
         distribution = None
         if self.needs_distribution:
-            distribution = self._estimator.distribution(length, request.group)
+            distribution = self.estimator.distribution(length, request.group)
         filled = {name: known[name] for name in self._fills}
         return place(
             self.policy.name,
@@ -364,7 +359,7 @@ class _Planner:
             distribution,
             self._align,
             None if self._cost is None else self._cost[: length + 1],
-            **{**filled, **self._options},
+            **{**filled, **self.options},
         ).positions
 
 
@@ -383,6 +378,34 @@ def _deepest(positions: NDArray[np.int64], depth: int) -> int:
     """Return the last of increasing ``positions`` that is at most ``depth``, or 0."""
     usable = _within(positions, depth)
     return int(usable[-1]) if usable.size else 0
+
+
+def _parameters(
+    workload: Workload, planner: _Planner, settings: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what was simulated, as values that JSON has."""
+    return _plain(
+        {
+            "workload": workload.name,
+            "synthetic": workload.synthetic,
+            "policy": planner.policy.name,
+            "budget": planner.budget,
+            "estimator": repr(planner.estimator) if planner.needs_distribution else None,
+            **settings,
+            "policy_options": planner.options,
+        }
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it, and what JSON has no form for as its ``repr``."""
+    if isinstance(value, (np.generic, np.ndarray)):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, (str, int, float, type(None))) else repr(value)
 
 
 def _frame(

@@ -1,5 +1,6 @@
 """The simulator against a plain reference, request by request, and what holds on every run."""
 
+import json
 import os
 import random
 from pathlib import Path
@@ -312,6 +313,16 @@ class TestResult:
         assert back.attrs["parameters"]["policy"] == "balanced"
         assert "numpy" in back.attrs["versions"]
         assert result.requests.attrs == {}
+
+    def test_parameters_are_values_that_json_has(self, tmp_path):
+        given = {"block_size": np.int64(2), "capacity": np.int64(3), "align": np.int32(2)}
+        result = simulate(workload_of("abcd", "abcX"), "block", warmup=np.float64(0.5), **given)
+        assert json.loads(json.dumps(result.parameters)) == result.parameters
+        assert result.parameters["policy_options"] == {"block_size": 2}
+        assert result.parameters["capacity"] == 3
+        result.to_parquet(tmp_path / "run.parquet")
+        back = pandas.read_parquet(tmp_path / "run.parquet")
+        assert back.attrs["parameters"] == result.parameters
 
     def test_shows_itself_in_a_notebook(self):
         shown = simulate(workload_of("abcd", "abcX"), "block", block_size=1)._repr_html_()

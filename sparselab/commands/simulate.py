@@ -107,6 +107,11 @@ def _workload(arguments: argparse.Namespace) -> Workload:
 
     options = parse_options(arguments.workload_option, workloads.load)
     if arguments.workload in workloads.loaders():
+        if arguments.format is not None:
+            raise ValueError(
+                f"--format says how to read a file, but {arguments.workload!r} is a loader's name "
+                f"and reads its shipped sample; leave out --format {arguments.format}."
+            )
         workload = workloads.load(arguments.workload, **options)
     else:
         name = arguments.format or workloads.recognise(arguments.workload)

@@ -83,6 +83,7 @@ def test_loaders_take_their_options(capsys):
         (["nowhere.jsonl"], "no such file: nowhere.jsonl"),
         (["quality", "--policy", "optimum"], "unknown policy 'optimum' (did you mean 'optimal'?)"),
         (["quality", "--capacity-gib", "1"], "capacity_bytes needs an architecture"),
+        (["mooncake", "--format", "jsonl"], "'mooncake' is a loader's name"),
         (["quality", "--model", "gpt"], "unknown preset 'gpt'"),
         (["quality", "--capacity-gib", "-1"], "--capacity-gib must be greater than 0, got -1"),
         (["quality", "--policy", "block", "--option", "size=2"], "no option 'size'"),
