@@ -86,21 +86,24 @@ class ResumeLab(Panel):
         s = Settings(**parameters)
         policies = list(dict.fromkeys([s.policy, *s.compare]))
         option = f", block_size={s.block_size}" if s.policy == "block" else ""
+        verified, timed = (
+            resume_study.depths(s.length, shares)
+            for shares in (resume_study.VERIFIED, resume_study.TIMED)
+        )
         return "\n".join(
             [
                 "import sparselab as sl",
                 "from sparselab import replay",
                 "from widgets import resume_study",
                 f"model = replay.load_model({s.model!r}, seed={s.seed})",
-                f"overlaps, depths = resume_study.overlaps({s.length}), "
-                f"resume_study.overlap_depths({s.length})",
+                f"overlaps = resume_study.overlaps({s.length})",
                 f"schedule = sl.place({s.policy!r}, {s.length}, {s.budget}, overlaps{option})",
-                f"reports = replay.verify_depths(model, schedule, depths, seed={s.seed})",
+                f"reports = replay.verify_depths(model, schedule, {verified}, seed={s.seed})",
                 "print(*(report.verdict for report in reports.values()), sep='\\n')",
                 f"fit, check = replay.calibration_lengths({s.length})",
                 f"costs = replay.calibrate(model, fit, check, {s.repeats}, seed={s.seed})",
-                f"runs = replay.measure(model, {s.length}, {policies}, [{s.budget}], depths,",
-                f"    {s.repeats}, overlaps, seed={s.seed},",
+                f"runs = replay.measure(model, {s.length}, {policies}, [{s.budget}],",
+                f"    {timed}, {s.repeats}, overlaps, seed={s.seed},",
                 f"    policy_options={{'block': {{'block_size': {s.block_size}}}}})",
                 "print(replay.predict(replay.summarise(runs), costs.cost_model))",
                 "print(replay.fit_savings(runs) if replay.can_fit(runs) else 'too few points')",

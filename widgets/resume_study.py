@@ -19,8 +19,10 @@ from sparselab.validation import check_integer
 if TYPE_CHECKING:
     from sparselab.replay import Calibration, ReplayModel
 
-# Overlaps that are verified and timed, as shares of the prompt's length.
-DEPTHS = (0.25, 0.5, 0.75, 1.0)
+# Overlaps as shares of the prompt's length. Before the first checkpoint a request runs cold: that
+# is verified once, and cold runs are timed anyway.
+VERIFIED = (0.25, 0.5, 0.75, 1.0)
+TIMED = (0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ def overlaps(length: int) -> sl.OverlapDistribution:
     return sl.OverlapDistribution.mixture(parts, [0.5, 0.5])
 
 
-def overlap_depths(length: int) -> list[int]:
-    """Return the overlaps that are verified and timed, in tokens."""
-    return [round(share * length) for share in DEPTHS]
+def depths(length: int, shares: Sequence[float]) -> list[int]:
+    """Return overlaps of a prompt in whole tokens."""
+    return [round(share * length) for share in shares]
 
 
 def run(settings: Settings) -> ResumeStudy:
@@ -103,28 +105,28 @@ def steps(settings: Settings) -> Iterator[ResumeStudy]:
     """Yield the study after loading, each verified overlap, calibrating and each timed run."""
     from sparselab import replay
     from sparselab.replay.measurement import make_cases, measurements, plan_trials
+    from sparselab.replay.verify import verifications
 
     length = check_integer("length", settings.length, minimum=16)
     policies = list(dict.fromkeys([settings.policy, *settings.compare]))
     options = {"block": {"block_size": settings.block_size}}
     cases = make_cases(length, policies, [settings.budget], overlaps(length), 1, options)
-    depths = overlap_depths(length)
-    trials = plan_trials(length, len(cases), depths, settings.repeats, settings.seed)
+    verified, timed = depths(length, VERIFIED), depths(length, TIMED)
+    trials = plan_trials(length, len(cases), timed, settings.repeats, settings.seed)
     model = load(settings.model, settings.seed)
     study = ResumeStudy(
         settings,
         model=model,
         schedules={schedule.policy: schedule for schedule, _ in cases},
         done=1,
-        planned=1 + len(depths) + 1 + len(trials),
+        planned=1 + len(verified) + 1 + len(trials),
         doing="verify",
     )
     yield study
     rows = []
-    for depth in depths:
-        schedule = study.schedules[settings.policy]
-        reports = replay.verify_depths(model, schedule, [depth], seed=settings.seed)
-        rows.append(exactness_row(depth, reports[depth]))
+    schedule = study.schedules[settings.policy]
+    for depth, report in verifications(model, schedule, verified, seed=settings.seed):
+        rows.append(exactness_row(depth, report))
         study = _advance(study, exactness=pd.DataFrame(rows))
         yield study
     study = replace(study, doing="time cold prefills")
@@ -137,10 +139,10 @@ def steps(settings: Settings) -> Iterator[ResumeStudy]:
     )
     study = _advance(study, calibration=calibration, doing="time resumes")
     yield study
-    timed = []
+    measured = []
     for row in measurements(model, length, cases, trials, seed=settings.seed):
-        timed.append(row)
-        runs = replay.predict(pd.DataFrame(timed), calibration.cost_model)
+        measured.append(row)
+        runs = replay.predict(pd.DataFrame(measured), calibration.cost_model)
         study = _advance(study, runs=runs)
         yield study
 

@@ -7,7 +7,7 @@ the state zeroed the result must differ clearly, which catches a check that cann
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -187,14 +187,22 @@ def verify_depths(
 
     Returns a report for each overlap depth. Tokens depend on ``seed`` alone.
     """
+    return dict(verifications(model, schedule, depths, chunk, seed))
+
+
+def verifications(
+    model: ReplayModel,
+    schedule: Schedule,
+    depths: Iterable[int],
+    chunk: int = CHUNK,
+    seed: int = 0,
+) -> Iterator[tuple[int, VerifyReport]]:
+    """Yield what :func:`verify_depths` returns, one depth at a time, after one capture."""
     prompt = random_tokens(schedule.length, model.vocab_size, seed)
     entry = capture(model, prompt, schedule, chunk)
-    return {
-        int(depth): verify(
-            model, entry, diverging(prompt, depth, prompt.size, model.vocab_size, seed + 1)
-        )
-        for depth in depths
-    }
+    for depth in depths:
+        tokens = diverging(prompt, depth, prompt.size, model.vocab_size, seed + 1)
+        yield int(depth), verify(model, entry, tokens)
 
 
 def _cold(

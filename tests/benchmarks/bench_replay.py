@@ -3,6 +3,9 @@
 On one layer group with the real dimensions, 2,048 tokens, in the device's own dtype. Runs of a
 case and of its baseline take turns, so that both meet the same machine. A busy machine still
 blurs them: run this alone.
+
+On a CPU expect capture at unaligned positions to miss its aim: the reference kernel of the
+recurrence pads every call to a multiple of 64 tokens, so calls that end elsewhere compute more.
 """
 
 from __future__ import annotations
@@ -39,10 +42,9 @@ def capture_rows(model: ReplayModel) -> list[dict[str, Any]]:
             sl.place("balanced", LENGTH, 8, align=64).positions,
             WITHIN_5_PERCENT,
         ),
-        # Each call is padded to the kernel's chunk, so these compute more.
         "M = 8, balanced, unaligned": (
             sl.place("balanced", LENGTH, 8).positions,
-            "none, for comparison",
+            WITHIN_5_PERCENT,
         ),
         "a checkpoint every 64 tokens": (range(64, LENGTH + 1, 64), "none, for comparison"),
     }

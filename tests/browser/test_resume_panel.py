@@ -29,7 +29,7 @@ def test_run_draws_and_says_that_it_was_exact(open_panel):
     expect(status(panel)).to_contain_text("nothing has been measured yet")
     before = panel.picture()
     click(panel, "Run")
-    expect(status(panel)).to_contain_text("Finished: 16 timed runs.", timeout=2 * PATIENCE_MS)
+    expect(status(panel)).to_contain_text("Finished: 12 timed runs.", timeout=2 * PATIENCE_MS)
     panel.wait_until_changed(before)
     badges = panel.root.locator(".sparselab-badge")
     expect(badges).to_have_count(4 * 3)
