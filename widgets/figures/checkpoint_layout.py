@@ -82,43 +82,50 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
             "hovermode": "closest",
             "shapes": _lines(view),
             "annotations": _notes(view),
-            "xaxis": {
-                "domain": [0, 1],
-                "anchor": "y2",
-                "range": [0, 1.02 * tokens],
-                "tickformat": ",d",
-                "title": {"text": "position (tokens)"},
-            },
-            "yaxis": {
-                "domain": [0.68, 1.0],
-                "anchor": "x",
-                "range": [0, 1.1 * max(1.0, view.architecture.checkpoint_kv_tokens / width)],
-                "showticklabels": False,
-                "ticks": "",
-                "showgrid": False,
-                "title": {"text": "bytes as areas"},
-            },
-            "yaxis2": {
-                "domain": [0.36, 0.6],
-                "anchor": "x",
-                "range": [-0.6, 1.6],
-                "tickvals": [LANE, KEPT_LANE],
-                "ticktext": ["this request", "it leaves"],
-                "showgrid": False,
-                "zeroline": False,
-            },
-            "xaxis2": {
-                "domain": [0, 1],
-                "anchor": "y3",
-                "range": [0.5, view.saved_shares.size + 0.5],
-                "title": {"text": "request of the simulation"},
-            },
-            "yaxis3": {
-                "domain": [0.0, 0.22],
-                "anchor": "x2",
-                "range": [0, 105],
-                "title": {"text": "% of prompt"},
-            },
+            **_axes(view, tokens, width),
+        },
+    }
+
+
+def _axes(view: RequestView, tokens: int, width: float) -> dict[str, Any]:
+    """Return the axes of the three rows: bytes and request over tokens, and all requests."""
+    return {
+        "xaxis": {
+            "domain": [0, 1],
+            "anchor": "y2",
+            "range": [0, 1.02 * tokens],
+            "tickformat": ",d",
+            "title": {"text": "position (tokens)"},
+        },
+        "yaxis": {
+            "domain": [0.68, 1.0],
+            "anchor": "x",
+            "range": [0, 1.1 * max(1.0, view.architecture.checkpoint_kv_tokens / width)],
+            "showticklabels": False,
+            "ticks": "",
+            "showgrid": False,
+            "title": {"text": "bytes as areas"},
+        },
+        "yaxis2": {
+            "domain": [0.36, 0.6],
+            "anchor": "x",
+            "range": [-0.6, 1.6],
+            "tickvals": [LANE, KEPT_LANE],
+            "ticktext": ["this request", "it leaves"],
+            "showgrid": False,
+            "zeroline": False,
+        },
+        "xaxis2": {
+            "domain": [0, 1],
+            "anchor": "y3",
+            "range": [0.5, view.saved_shares.size + 0.5],
+            "title": {"text": "request of the simulation"},
+        },
+        "yaxis3": {
+            "domain": [0.0, 0.22],
+            "anchor": "x2",
+            "range": [0, 105],
+            "title": {"text": "% of prompt"},
         },
     }
 

@@ -71,41 +71,50 @@ def workload_spec(
             "legend": {"orientation": "h", "x": 0, "y": 1.015, "yanchor": "bottom"},
             "margin": {"l": 70, "r": 12, "t": 108, "b": 48},
             "title": {"text": _title(study), "y": 0.988, "yanchor": "top"},
-            "xaxis": {
-                **_memory_axis(study, architecture, x),
-                "domain": [0, 0.6],
-                "anchor": "y",
-            },
-            "yaxis": {**_share_axis(study), "domain": [0.42, 1]},
-            "xaxis2": {
-                "title": {"text": "overlap with the best earlier request (tokens)"},
-                "domain": [0.69, 1],
-                "anchor": "y2",
-            },
-            "yaxis2": {
-                "title": {"text": "requests"},
-                "domain": [0.42, 1],
-                "anchor": "x2",
-            },
-            "xaxis3": {
-                "title": {
-                    "text": f"token position in the entries of “{run}” "
-                    "(│ checkpoint, × a later request left here)"
-                },
-                "anchor": "y3",
-                "rangemode": "tozero",
-            },
-            "yaxis3": {
-                "title": {"text": "entry of request"},
-                "domain": [0, 0.29],
-                "dtick": 1,
-                "anchor": "x3",
-                "autorange": "reversed",
-                "type": "category",
-                "showgrid": False,
-            },
             "shapes": [_floor_line(study)],
             "annotations": [_floor_text(study)],
+            **_axes(study, architecture, x, run),
+        },
+    }
+
+
+def _axes(
+    study: WorkloadStudy, architecture: sl.HybridArchitecture, x: str, run: str
+) -> dict[str, Any]:
+    """Return the axes of the frontier (1), the overlaps (2) and the entries of a run (3)."""
+    return {
+        "xaxis": {
+            **_memory_axis(study, architecture, x),
+            "domain": [0, 0.6],
+            "anchor": "y",
+        },
+        "yaxis": {**_share_axis(study), "domain": [0.42, 1]},
+        "xaxis2": {
+            "title": {"text": "overlap with the best earlier request (tokens)"},
+            "domain": [0.69, 1],
+            "anchor": "y2",
+        },
+        "yaxis2": {
+            "title": {"text": "requests"},
+            "domain": [0.42, 1],
+            "anchor": "x2",
+        },
+        "xaxis3": {
+            "title": {
+                "text": f"token position in the entries of “{run}” "
+                "(│ checkpoint, × a later request left here)"
+            },
+            "anchor": "y3",
+            "rangemode": "tozero",
+        },
+        "yaxis3": {
+            "title": {"text": "entry of request"},
+            "domain": [0, 0.29],
+            "dtick": 1,
+            "anchor": "x3",
+            "autorange": "reversed",
+            "type": "category",
+            "showgrid": False,
         },
     }
 
