@@ -11,7 +11,7 @@ from sparselab.commands.arguments import (
     parse_options,
     print_json,
 )
-from sparselab.optimal import optimal_frontier
+from sparselab.optimal import Frontier, optimal_frontier
 from sparselab.overlap import OverlapDistribution
 from sparselab.placement import Policy, place, policies
 from sparselab.recompute import expected_recompute
@@ -48,16 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         "length": distribution.length,
         "align": arguments.align,
         "exact": frontier.exact,
-        "optimal": [
-            {
-                "budget": budget,
-                "checkpoints": len(frontier.schedule(budget)),
-                "cost": frontier.costs[budget].item(),
-                "expected_recompute_tokens": frontier.expected[budget].item(),
-                "positions": frontier.schedule(budget).positions.tolist(),
-            }
-            for budget in range(arguments.budget + 1)
-        ],
+        "optimal": [_optimum(frontier, count) for count in range(budget + 1)],
         "policies": others,
     }
     if arguments.json:
@@ -65,6 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print_table(result)
     return 0
+
+
+def _optimum(frontier: Frontier, budget: int) -> dict:
+    """Return the optimum of one budget."""
+    positions = frontier.schedule(budget).positions
+    return {
+        "budget": budget,
+        "checkpoints": positions.size,
+        "cost": frontier.costs[budget].item(),
+        "expected_recompute_tokens": frontier.expected[budget].item(),
+        "positions": positions.tolist(),
+    }
 
 
 def _policy(name: str) -> Policy:
