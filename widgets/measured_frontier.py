@@ -98,7 +98,8 @@ def verdict(table: pd.DataFrame) -> str:
     reached = medians.index[medians <= EQUAL_TIME]
     if len(reached):
         best = reached[0]
-        head = f"with {best:.0f} checkpoints an entry it reaches the blocks' time"
+        number = "1 checkpoint" if best == 1 else f"{best:.0f} checkpoints"
+        head = f"with {number} an entry it reaches the blocks' time"
     else:
         best = medians.idxmin()
         head = (

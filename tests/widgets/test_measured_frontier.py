@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 
+from sparselab import export
 from sparselab.workloads import Request, Workload
 from widgets.measured_frontier import (
     VERDICT_REQUESTS,
@@ -98,6 +101,8 @@ class TestTimes:
         assert said.startswith("with 2 checkpoints an entry it reaches the blocks' time")
         assert f"the median of {VERDICT_REQUESTS} requests takes 1.04 times as long" in said
 
+        assert verdict(timings(10, {1: 1.0})).startswith("with 1 checkpoint an entry")
+
     def test_or_that_none_does(self):
         said = verdict(timings(VERDICT_REQUESTS, {1: 2.0, 2: 1.2}))
         assert said.startswith("with up to 2 checkpoints it does not reach the blocks' time")
@@ -106,3 +111,12 @@ class TestTimes:
     def test_of_few_requests_nothing_is_concluded(self):
         said = verdict(timings(VERDICT_REQUESTS - 1, {1: 0.5}))
         assert said.startswith(f"{VERDICT_REQUESTS - 1} timed requests are too few")
+
+
+def test_the_notebook_says_that_it_does_without_pytorch_where_it_is_missing():
+    notebook = Path(__file__).parents[2] / "notebooks" / "03_workload_frontiers.ipynb"
+    cells = {cell.id: cell.source for cell in export.read_notebook(notebook).cells}
+    names = {"live_model": "tiny", "find_spec": lambda _name: None, "Markdown": str}
+    for cell in ("live-measure", "live-figure", "live-saw"):
+        exec(cells[cell], names)
+    assert "PyTorch is not installed" in names["said"]
