@@ -148,7 +148,9 @@ class TestFigures:
                 "share": [0.6, 0.4, 0.5],
             }
         )
-        figure = figures.measured_frontier_figure(rows, rows.assign(share=rows["share"] + 0.1), "two")
+        figure = figures.measured_frontier_figure(
+            rows, rows.assign(share=rows["share"] + 0.1), "two"
+        )
         assert [trace.name for trace in figure.data] == ["balanced", "last"] * 2
         assert list(figure.data[0].y) == [0.6, 0.4]
         np.testing.assert_allclose(figure.data[2].y, [0.7, 0.5])
