@@ -22,9 +22,11 @@ _MISSING = object()
 class LiveFigure(go.FigureWidget):
     """A ``FigureWidget`` that takes over a newly drawn figure by sending only what differs.
 
-    Two things are added to plotly's widget. :meth:`become` compares the new figure with the one
-    drawn before (not with what is on screen, so that a reader's zoom stays). And after a reload
-    of the page the widget shows its present state: plotly sends the one it was constructed with.
+    Three things are added to plotly's widget. :meth:`become` compares the new figure with the one
+    drawn before (not with what is on screen, so that a reader's zoom stays). After a reload of the
+    page the widget shows its present state: plotly sends the one it was constructed with. And the
+    page hears of the figure once it is complete: plotly announces an empty one and sends data,
+    layout and settings after it, and a view drawn before they arrive stays empty for good.
     """
 
     # After each update the page reports every default that plotly.js filled in, a message far
@@ -41,6 +43,8 @@ class LiveFigure(go.FigureWidget):
     #: True while :meth:`become` changes the figure, so that callbacks can tell it from the reader.
     becoming = False
 
+    _is_complete = False
+
     def __init__(self, figure: Drawing, draggable_shapes: bool = False) -> None:
         self._drawn_data, self._drawn_layout = _plain(figure)
         super().__init__(figure)
@@ -50,6 +54,13 @@ class LiveFigure(go.FigureWidget):
             "displaylogo": False,
             "edits": {"shapePosition": draggable_shapes},
         }
+        self._is_complete = True
+        self.open()
+
+    def open(self) -> None:
+        """Announce the figure to the page, not before it is complete."""
+        if self._is_complete:
+            super().open()
 
     def become(self, figure: Drawing) -> bool:
         """Show ``figure``; return whether traces were replaced, which loses their callbacks.

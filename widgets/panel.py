@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import html
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ from traitlets import HasTraits, Unicode
 from widgets import theme
 from widgets.display import show
 from widgets.export import FORMATS, export
+from widgets.shown_panels import show_in_cell
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -48,6 +50,9 @@ if TYPE_CHECKING:
 
 # What bad input raises: said in the error line, and no defect of the lab.
 EXPECTED_ERRORS = (ValueError, TypeError, OSError, RuntimeError)
+
+# After so long without a new picture the panel says that it is computing.
+PATIENCE_S = 0.4
 
 
 class Panel(HasTraits):
@@ -160,6 +165,7 @@ class Panel(HasTraits):
         return self._view
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
+        show_in_cell(self.view)
         return self.view._repr_mimebundle_(**options)
 
     def _build(self) -> ipywidgets.VBox:
@@ -218,7 +224,8 @@ class Panel(HasTraits):
         if self._view is None or not self._stale:
             return
         try:
-            figure = self.draw(self.result)
+            with self._shown_as_computing():
+                figure = self.draw(self.result)
         except Exception as problem:
             self._report(problem)
             return
@@ -226,6 +233,19 @@ class Panel(HasTraits):
         if self.figure.become(figure):
             self.connect(self.figure)
         self._show_code()
+
+    @contextmanager
+    def _shown_as_computing(self) -> Iterator[None]:
+        """Dim the picture where the next one takes so long that a reader would wonder."""
+        view = self.view
+        timer = threading.Timer(PATIENCE_S, view.add_class, [theme.COMPUTING])
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+            timer.join()
+            view.remove_class(theme.COMPUTING)
 
     def guarded(self, action: Callable[..., None]) -> Callable[..., None]:
         """Return ``action``, for a click or a drag, with what it raises said in the error line."""

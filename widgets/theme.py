@@ -36,7 +36,18 @@ CSS = """
 .js-plotly-plot .main-svg text:not(.hoverlayer *) {
   fill: var(--jp-content-font-color1, #797979) !important;
 }
+.sparselab-computing { position: relative; }
+.sparselab-computing .js-plotly-plot { opacity: 0.4; }
+.sparselab-computing::after {
+  content: "computing ...";
+  position: absolute;
+  top: 0;
+  right: 12px;
+}
 """
+
+#: The class of a panel's view whose next picture takes a while.
+COMPUTING = "sparselab-computing"
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """A live figure takes over a new drawing with as little as possible."""
 
+import comm
 import numpy as np
 import plotly.graph_objects as go
 import pytest
@@ -32,6 +33,23 @@ def test_only_what_differs_is_sent_in_one_message(sent):
     assert sent == [({"y": [[5, 6]]}, {"title.text": "b"}, [1])]
     assert list(figure.data[1].y) == [5, 6]
     assert figure.layout.title.text == "b"
+
+
+def test_the_page_hears_of_the_figure_once_it_is_complete(monkeypatch):
+    announced = []
+    create = comm.create_comm
+
+    def record(**arguments):
+        announced.append(arguments["data"]["state"])
+        return create(**arguments)
+
+    monkeypatch.setattr(comm, "create_comm", record)
+    LiveFigure(drawing([1, 2], title={"text": "a"}), draggable_shapes=True)
+    [figure] = [state for state in announced if "_widget_data" in state]
+    assert [trace["y"] for trace in figure["_widget_data"]] == [[1, 2]]
+    assert figure["_widget_layout"]["title"]["text"] == "a"
+    assert figure["_config"]["responsive"]
+    assert figure["_config"]["edits"] == {"shapePosition": True}
 
 
 def test_nothing_is_sent_when_nothing_differs(sent):

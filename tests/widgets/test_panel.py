@@ -1,10 +1,12 @@
 """What every panel does: draws, redraws, says what is wrong, recovers, exports."""
 
 import json
+import time
 
 import plotly.graph_objects as go
 import pytest
 
+from widgets import theme
 from widgets.display import PLOTLY_MIME
 
 
@@ -53,6 +55,23 @@ def test_several_changes_together_redraw_once(squares):
         squares.shift = 10
     assert squares.computed == before + 1
     assert list(squares.figure.data[0].y) == [10, 11]
+
+
+def test_a_picture_that_takes_long_is_dimmed_until_it_is_there(squares, monkeypatch):
+    view, compute, dimmed = squares.view, squares.compute, []
+
+    def slow(parameters):
+        deadline = time.monotonic() + 10
+        while theme.COMPUTING not in view._dom_classes and time.monotonic() < deadline:
+            time.sleep(0.01)
+        dimmed.append(theme.COMPUTING in view._dom_classes)
+        return compute(parameters)
+
+    monkeypatch.setattr("widgets.panel.PATIENCE_S", 0.01)
+    monkeypatch.setattr(squares, "compute", slow)
+    squares.count = 5
+    assert dimmed == [True]
+    assert theme.COMPUTING not in view._dom_classes
 
 
 def test_an_error_is_shown_leaves_the_picture_and_goes_away(squares):

@@ -121,7 +121,7 @@ def sampling_figure(table: pd.DataFrame) -> go.Figure:
     figure.update_yaxes(type="log", dtick=1, exponentformat="none", separatethousands=True)
     figure.update_yaxes(title_text="tokens a request (log, from 1)", col=1)
     figure.update_layout(legend={"orientation": "h", "y": -0.2}, margin={"l": 84, "t": 56})
-    figure.update_annotations(font_size=12, font_color=theme.TEXT)
+    figure.update_annotations(font_size=12)
     return theme.apply(figure, height=420)
 
 

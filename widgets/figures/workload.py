@@ -151,7 +151,7 @@ def overlaps_figure(tables: Mapping[str, sl.OverlapDistribution]) -> go.Figure:
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(title_text="share of requests", col=1)
     figure.update_layout(showlegend=False, bargap=0)
-    figure.update_annotations(font_size=12, font_color=theme.TEXT)
+    figure.update_annotations(font_size=12)
     return theme.apply(figure, height=320)
 
 
@@ -223,7 +223,7 @@ def measured_frontier_figure(
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(title_text="share of what no cache takes", col=1)
     figure.update_layout(legend={"orientation": "h", "y": -0.22}, margin={"t": 72})
-    figure.update_annotations(font_size=12, font_color=theme.TEXT)
+    figure.update_annotations(font_size=12)
     return theme.apply(figure, height=440, title=title)
 
 
