@@ -29,7 +29,9 @@ test: $(VENV)/.installed ## run all tests
 	@echo "make test: all tests passed (browser tests run where a Chromium is installed)"
 
 lab: $(VENV)/.installed ## open JupyterLab on the notebooks (localhost, token on)
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --ip=127.0.0.1
+	@# In a container one is root, which Jupyter refuses unless told.
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --ip=127.0.0.1 \
+	  $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_ARGS)
 
 bench: $(VENV)/.installed ## measure speed against stated baselines; a table and a JSON
 	$(BIN)/python -m tests.benchmarks
@@ -45,4 +47,4 @@ data: $(VENV)/.installed ## recompute data/overlaps from the source files: make 
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) $(RUNS) screenshots .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -type d -prune -exec rm -rf {} +

@@ -73,6 +73,15 @@ class TestFrontier:
         for row in answer["policies"]:
             assert row["expected_recompute_tokens"] >= row["optimal_with_as_many"] - 1e-9
 
+    def test_budgets_that_save_nothing_more_are_not_listed(self, capsys, table):
+        argv = ["frontier", "--overlap", table, "--policy", "last", "--budget", "100000"]
+        answer = run_json(capsys, *argv)
+        depths = OverlapDistribution.from_csv(table).depths
+        assert len(answer["optimal"]) == (depths > 0).sum() + 1
+        assert answer["optimal"][-1]["cost"] == 0
+        assert main(argv) == 0
+        assert "checkpoints save nothing more" in capsys.readouterr().out
+
     def test_people_get_a_table(self, capsys):
         assert main(["frontier", "--length", "64", "--budget", "1", "--policy", "sqrt"]) == 0
         out = capsys.readouterr().out
@@ -148,7 +157,7 @@ def test_every_command_has_help_with_an_example(command, capsys):
         (["place", "--option", "length=5"], "--option must not set 'length'"),
         (["frontier", "--policy", "log", "--option", "strt=1"], "did you mean 'start'"),
         (["frontier", "--policy", "last", "--option", "x=1"], "unknown option 'x'; known: none"),
-        (["frontier", "--budget", "9" * 20], "more than the 8 GiB allowed"),
+        (["frontier", "--length", "99999", "--budget", "9" * 20], "more than the 8 GiB allowed"),
         (["place", "--budget", "-1"], "budget must be at least 0, got -1"),
         (["place", "--length", "0"], "length must be at least 1, got 0"),
         (["place", "--align", "0"], "align must be at least 1, got 0"),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import sparselab as sl
-from sparselab.validation import check_choice
+from sparselab.validation import check_choice, nearest
 
 FILE = "my own file"
 HAND = "drawn by hand"
@@ -119,7 +119,7 @@ def _table(path: str, length: int) -> OverlapSource:
         raise ValueError("path is empty: name a CSV or trace, or upload one.")
     file = Path(path.strip()).expanduser()
     if not file.exists():
-        raise FileNotFoundError(f"no such file: {file}.")
+        raise FileNotFoundError(f"no such file: {file}{nearest(file, sources())}.")
     table, code = _measured(str(file), file.stat().st_mtime_ns)
     return _restricted(table, length, file.name, code)
 

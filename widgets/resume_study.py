@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 import sparselab as sl
+from sparselab.progress import progress
 from sparselab.validation import check_integer
 
 if TYPE_CHECKING:
@@ -96,9 +97,13 @@ def depths(length: int, shares: Sequence[float]) -> list[int]:
     return [round(share * length) for share in shares]
 
 
-def run(settings: Settings) -> ResumeStudy:
-    """Make all steps and return the finished study."""
-    return list(steps(settings))[-1]
+def run(settings: Settings, show_progress: bool = False) -> ResumeStudy:
+    """Make all steps and return the finished study; report them on standard error if told."""
+    made = steps(settings)
+    study = next(made)
+    for study in progress(made, "study", total=study.planned - 1, enabled=show_progress):
+        pass
+    return study
 
 
 def steps(settings: Settings) -> Iterator[ResumeStudy]:

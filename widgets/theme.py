@@ -8,6 +8,7 @@ Figures have no background of their own, and text and grid are greys of the same
 
 from __future__ import annotations
 
+import textwrap
 import zlib
 from dataclasses import dataclass
 
@@ -25,6 +26,8 @@ TEXT = "#797979"
 GRID = "rgba(127, 127, 127, 0.22)"
 AXIS_LINE = "rgba(127, 127, 127, 0.55)"
 FILL_ALPHA = 0.28
+#: Characters of a title that fit into one line of the narrowest page that is looked after.
+LINE_CHARACTERS = 125
 
 HUES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -101,6 +104,11 @@ def translucent(colour: str, alpha: float = FILL_ALPHA) -> str:
     return f"rgba({red}, {green}, {blue}, {alpha})"
 
 
+def lines(text: str) -> str:
+    """Return a title in as many lines as it takes beside JupyterLab's file browser at 1,366 px."""
+    return "<br>".join(textwrap.wrap(text, LINE_CHARACTERS))
+
+
 def _axis() -> dict[str, object]:
     return {
         "gridcolor": GRID,
@@ -120,7 +128,7 @@ TEMPLATE = {
         "paper_bgcolor": "rgba(0, 0, 0, 0)",
         "plot_bgcolor": "rgba(0, 0, 0, 0)",
         "font": {"color": TEXT, "size": 12, "family": "system-ui, sans-serif"},
-        "title": {"font": {"size": 14}, "x": 0.01, "xanchor": "left"},
+        "title": {"font": {"size": 13}, "x": 0.01, "xanchor": "left"},
         "legend": {"bgcolor": "rgba(0, 0, 0, 0)"},
         "hoverlabel": {"align": "left", "font": {"size": 12}},
         "margin": {"l": 60, "r": 20, "t": 40, "b": 48},

@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Solve, compare and print."""
     distribution = overlap_distribution(arguments.overlap, arguments.length)
     budget = check_integer("budget", arguments.budget, minimum=0)
-    frontier = optimal_frontier(distribution, budget, arguments.align)
+    # No entry holds more checkpoints than tokens, and no budget is listed beyond the useful ones.
+    frontier = optimal_frontier(distribution, min(budget, distribution.length), arguments.align)
+    useful = len(frontier.schedule(frontier.max_budget))
     names = arguments.policy or [name for name in comparable_policies() if name != "optimal"]
     options = parse_options(arguments.option, place)
     known = {option for name in names for option in _policy(name).options}
@@ -48,13 +50,15 @@ def run(arguments: argparse.Namespace) -> int:
         "length": distribution.length,
         "align": arguments.align,
         "exact": frontier.exact,
-        "optimal": [_optimum(frontier, count) for count in range(budget + 1)],
+        "optimal": [_optimum(frontier, count) for count in range(useful + 1)],
         "policies": others,
     }
     if arguments.json:
         print_json(result)
     else:
         _print_table(result)
+        if useful < budget:
+            print(f"\nmore than {useful:,} checkpoints save nothing more")
     return 0
 
 

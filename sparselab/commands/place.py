@@ -18,7 +18,9 @@ SUMMARY = "place checkpoints by one policy and price them"
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``sparselab place``."""
-    parser.add_argument("--policy", default="optimal", help="see `sparselab policies`")
+    parser.add_argument(
+        "--policy", default="optimal", help="see `sparselab policies` (default: optimal)"
+    )
     add_placement_arguments(parser)
     parser.epilog = "example: sparselab place --overlap quality --length 8192 --budget 4 --align 64"
 

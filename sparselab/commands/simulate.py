@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparselab.commands.arguments import (
@@ -11,6 +12,7 @@ from sparselab.commands.arguments import (
     parse_options,
     print_json,
 )
+from sparselab.validation import nearest
 
 if TYPE_CHECKING:
     from sparselab.estimators import Estimator
@@ -35,7 +37,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="an option of the loader, e.g. queries=users.csv; may be repeated",
     )
     parser.add_argument("--interleave", type=int, metavar="SEED", help="run groups concurrently")
-    parser.add_argument("--policy", default="optimal", help="see `sparselab policies`")
+    parser.add_argument(
+        "--policy", default="optimal", help="see `sparselab policies` (default: optimal)"
+    )
     add_policy_option_argument(parser)
     parser.add_argument("--budget", type=int, default=8, help="checkpoints an entry (default: 8)")
     _add_estimator_arguments(parser)
@@ -76,6 +80,11 @@ def run(arguments: argparse.Namespace) -> int:
     from sparselab.regret import clairvoyant_cost, overlap_cost
     from sparselab.simulator import simulate
 
+    # Refused before anything is loaded and replayed.
+    if arguments.out is not None and not arguments.out.endswith(".parquet"):
+        raise ValueError(f"--out must end in .parquet, got {arguments.out!r}.")
+    if arguments.capacity_gib is not None and arguments.model is None:
+        raise ValueError("--capacity-gib needs --model, whose bytes are counted.")
     result = simulate(
         _workload(arguments),
         arguments.policy,
@@ -99,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json({**result.parameters, **result.summary, **costs})
     else:
         _print(result, costs)
+        if arguments.out:
+            print(f"wrote {arguments.out}")
     return 0
 
 
@@ -114,6 +125,12 @@ def _workload(arguments: argparse.Namespace) -> Workload:
             )
         workload = workloads.load(arguments.workload, **options)
     else:
+        if not Path(arguments.workload).exists():
+            hint = nearest(arguments.workload, workloads.loaders())
+            raise FileNotFoundError(
+                f"{arguments.workload!r} is no file and no loader's name{hint}; loaders: "
+                f"{', '.join(workloads.loaders())}."
+            )
         name = arguments.format or workloads.recognise(arguments.workload)
         workload = workloads.load(name, arguments.workload, **options)
     return workload if arguments.interleave is None else workload.interleave(arguments.interleave)

@@ -80,12 +80,17 @@ def test_loaders_take_their_options(capsys):
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["nowhere.jsonl"], "no such file: nowhere.jsonl"),
+        (["nowhere.jsonl"], "'nowhere.jsonl' is no file and no loader's name"),
         (["quality", "--policy", "optimum"], "unknown policy 'optimum' (did you mean 'optimal'?)"),
-        (["quality", "--capacity-gib", "1"], "capacity_bytes needs an architecture"),
+        (["qualty"], "did you mean 'quality'?"),
+        (["quality", "--capacity-gib", "1"], "--capacity-gib needs --model"),
+        (["quality", "--out", "rows.txt"], "--out must end in .parquet, got 'rows.txt'"),
         (["mooncake", "--format", "jsonl"], "'mooncake' is a loader's name"),
         (["quality", "--model", "gpt"], "unknown preset 'gpt'"),
-        (["quality", "--capacity-gib", "-1"], "--capacity-gib must be greater than 0, got -1"),
+        (
+            ["quality", "--model", "qwen3.5-4b", "--capacity-gib", "-1"],
+            "--capacity-gib must be greater than 0, got -1",
+        ),
         (["quality", "--policy", "block", "--option", "size=2"], "no option 'size'"),
     ],
 )

@@ -74,7 +74,11 @@ def test_a_trace_of_ones_own(tmp_path):
 
 @pytest.mark.parametrize(
     ("path", "sentence"),
-    [("", "path is empty"), ("nowhere/none.csv", "no such file: nowhere/none.csv")],
+    [
+        ("", "path is empty"),
+        ("nowhere/none.csv", "no such file: nowhere/none.csv"),
+        ("mooncak", "mooncake_conv"),
+    ],
 )
 def test_a_missing_file_is_named(path, sentence):
     with pytest.raises((ValueError, OSError), match=sentence):

@@ -69,7 +69,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
             "template": theme.TEMPLATE,
             "autosize": True,
             "height": 620,
-            "title": {"text": _title(view), "y": 0.96, "yanchor": "top", "yref": "container"},
+            "title": {"text": _title(view), "y": 0.985, "yanchor": "top", "yref": "container"},
             "legend": {
                 "orientation": "h",
                 "x": 0,
@@ -77,7 +77,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
                 "yanchor": "bottom",
                 "traceorder": "normal",
             },
-            "margin": {"l": 92, "r": 16, "t": 100, "b": 44},
+            "margin": {"l": 92, "r": 16, "t": 104 + 17 * _title(view).count("<br>"), "b": 44},
             "barmode": "stack",
             "hovermode": "closest",
             "shapes": _lines(view),
@@ -137,14 +137,16 @@ def _bar_width(view: RequestView, tokens: int) -> float:
 
 
 def _title(view: RequestView) -> str:
-    head = f"Simulated: {view.words}<br>Request {view.number}"
     if view.matched is None:
-        return f"{head} shares no prefix with a retained entry: all {view.length:,} tokens computed"
-    return (
-        f"{head} shares {view.overlap:,} of its {view.length:,} tokens with the entry of request "
-        f"{view.matched}: {view.resume_point:,} skipped, {view.overlap - view.resume_point:,} "
-        f"replayed, {view.length - view.overlap:,} new"
-    )
+        words = f"shares no prefix with a retained entry: all {view.length:,} tokens computed"
+    else:
+        words = (
+            f"shares {view.overlap:,} of its {view.length:,} tokens with the entry of request "
+            f"{view.matched}: {view.resume_point:,} skipped, "
+            f"{view.overlap - view.resume_point:,} replayed, {view.length - view.overlap:,} new"
+        )
+    request = theme.lines(f"Request {view.number} {words}")
+    return f"{theme.lines(f'Simulated: {view.words}')}<br>{request}"
 
 
 def _band_trace(view: RequestView) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _INVISIBLE = {"mode": "lines", "line": {"color": "rgba(0, 0, 0, 0)", "width": 1}
 _HIDDEN_AXIS = {"visible": False, "fixedrange": True, "range": [0, 1]}
 
 #: Where the columns of the table stand: the first starts there, the others end there.
-TABLE_COLUMNS = (0.0, 0.36, 0.54, 0.71, 0.84, 1.0)
+TABLE_COLUMNS = (0.0, 0.31, 0.48, 0.65, 0.8, 1.0)
 
 #: A handle dragged further than this many rows from its own removes its checkpoint.
 REMOVE_DISTANCE = 0.6
@@ -127,6 +127,7 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
     rows = comparison.rows
     labels = [_row_label(row) for row in rows]
     width = _bin_width(comparison.distribution)
+    title = theme.lines(f"Overlaps: {comparison.source}")
     # The strips take what their rows need, the sawtooth the rest.
     strips = 0.77 - min(0.32, 0.05 * (len(rows) + 1))
     return {
@@ -142,10 +143,10 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
         "margin": {
             "l": max(70, 14 + 7 * max(map(len, labels), default=0)),
             "r": 12,
-            "t": 78,
+            "t": 78 + 17 * title.count("<br>"),
             "b": 48,
         },
-        "title": {"text": f"Overlaps: {comparison.source}", "y": 0.985, "yanchor": "top"},
+        "title": {"text": title, "y": 0.985, "yanchor": "top"},
         "xaxis": {
             "domain": domain,
             "anchor": "y3",
@@ -448,7 +449,7 @@ def _table_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
         ("E[r]", unit): [_amount(row.expected, unit) for row in rows],
         ("worst", unit): [_amount(row.worst, unit) for row in rows],
         ("times", "less"): [_factor(row.reduction) for row in rows],
-        ("% above", "optimum"): [_excess(row.excess) for row in rows],
+        ("% above", "best of M"): [_excess(row.excess) for row in rows],
     }
     return _scatter(
         x=TABLE_COLUMNS,
