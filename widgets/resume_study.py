@@ -100,10 +100,8 @@ def depths(length: int, shares: Sequence[float]) -> list[int]:
 def run(settings: Settings, show_progress: bool = False) -> ResumeStudy:
     """Make all steps and return the finished study; report them on standard error if told."""
     made = steps(settings)
-    study = next(made)
-    for study in progress(made, "study", total=study.planned - 1, enabled=show_progress):
-        pass
-    return study
+    planned = next(made).planned
+    return list(progress(made, "study", total=planned - 1, enabled=show_progress))[-1]
 
 
 def steps(settings: Settings) -> Iterator[ResumeStudy]:
