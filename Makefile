@@ -29,8 +29,8 @@ test: $(VENV)/.installed ## run all tests
 	@echo "make test: all tests passed (browser tests run where a Chromium is installed)"
 
 lab: $(VENV)/.installed ## open JupyterLab on the notebooks (localhost, token on)
-	@# In a container one is root, which Jupyter refuses unless told.
-	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --ip=127.0.0.1 \
+	@# No news pop-up. In a container one is root, which Jupyter refuses unless told.
+	$(BIN)/jupyter lab --ServerApp.root_dir=notebooks --ip=127.0.0.1 --LabApp.news_url=None \
 	  $(if $(filter 0,$(shell id -u)),--allow-root) $(LAB_ARGS)
 
 bench: $(VENV)/.installed ## measure speed against stated baselines; a table and a JSON

@@ -173,6 +173,7 @@ class Panel(HasTraits):
 
         from widgets import controls
         from widgets.live_figure import LiveFigure
+        from widgets.width_watcher import WidthWatcher
 
         figure, problem = self._first_picture()
         self.figure = LiveFigure(figure, self.draggable_shapes)
@@ -196,6 +197,7 @@ class Panel(HasTraits):
                 ),
                 *own_controls,
                 self._error_line,
+                WidthWatcher(layout=w.Layout(width="100%", height="0", margin="0")),
                 self.figure,
                 self._code_line,
                 self._export_row(),

@@ -1,0 +1,53 @@
+"""A panel in a page that scrolls, changes its width, runs cells again and is loaded anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jupyter_lab import Notebook, PanelPage
+
+PANEL = "from widgets import PlacementExplorer\npanel = PlacementExplorer(length=4096)\npanel"
+LONG = "print('a line\\n' * 300)"
+
+# The picture is as wide as its panel, which has a width.
+FITS = """() => {
+  const panel = document.querySelector('.sparselab-panel');
+  const drawn = panel.querySelector('.main-svg');
+  return panel.clientWidth > 0 && Math.abs(drawn.clientWidth - panel.clientWidth) < 3;
+}"""
+
+
+def test_a_picture_follows_the_width_of_its_page(open_panel: Callable[[str], PanelPage]) -> None:
+    panel = open_panel(PANEL)
+    wide = panel.root.evaluate("panel => panel.clientWidth")
+    panel.page.wait_for_function(FITS)
+    panel.notebook.command("application:toggle-left-area")
+    panel.page.wait_for_function(
+        "wide => document.querySelector('.sparselab-panel').clientWidth < wide - 100", arg=wide
+    )
+    panel.page.wait_for_function(FITS)
+
+
+def test_a_picture_that_was_drawn_out_of_sight_fits_once_it_is_seen(
+    open_notebook: Callable[..., Notebook],
+) -> None:
+    notebook = open_notebook(LONG, LONG, PANEL)
+    panel = PanelPage(notebook)
+    panel.root.scroll_into_view_if_needed()
+    panel.wait_until_drawn()
+    panel.page.wait_for_function(FITS)
+
+
+def test_a_panel_comes_back_however_often_its_cell_was_run(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
+    panel = open_panel(PANEL)
+    for _ in range(5):
+        panel.notebook.run_cell(0)
+    panel.wait_until_drawn()
+    panel.press("Budget M", "ArrowRight")
+    moved = panel.value("Budget M")
+    assert moved != "8"
+    panel.notebook.save_and_reload()
+    panel.wait_until_drawn()
+    assert panel.value("Budget M") == moved
