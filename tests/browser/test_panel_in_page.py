@@ -7,6 +7,12 @@ from collections.abc import Callable
 from jupyter_lab import Notebook, PanelPage
 
 PANEL = "from widgets import PlacementExplorer\npanel = PlacementExplorer(length=4096)\npanel"
+# The figures that the kernel would send to a page that is loaded anew.
+COUNT = """
+from ipywidgets.widgets.widget import _instances
+from widgets.live_figure import LiveFigure
+print(sum(isinstance(widget, LiveFigure) for widget in _instances.values()), "figures")
+"""
 LONG = "print('a line\\n' * 300)"
 
 # The picture is as wide as its panel, which has a width.
@@ -38,16 +44,19 @@ def test_a_picture_that_was_drawn_out_of_sight_fits_once_it_is_seen(
     panel.page.wait_for_function(FITS)
 
 
-def test_a_panel_comes_back_however_often_its_cell_was_run(
-    open_panel: Callable[[str], PanelPage],
+def test_a_panel_comes_back_and_those_of_earlier_runs_of_its_cell_are_gone(
+    open_notebook: Callable[..., Notebook],
 ) -> None:
-    panel = open_panel(PANEL)
-    for _ in range(5):
-        panel.notebook.run_cell(0)
+    notebook = open_notebook(PANEL, COUNT)
+    notebook.run_cell(0)
+    notebook.run_cell(0)
+    notebook.run_cell(1)
+    assert notebook.page.locator(".jp-OutputArea-output", has_text="1 figures").count() == 1
+    panel = PanelPage(notebook)
     panel.wait_until_drawn()
     panel.press("Budget M", "ArrowRight")
     moved = panel.value("Budget M")
     assert moved != "8"
-    panel.notebook.save_and_reload()
+    notebook.save_and_reload()
     panel.wait_until_drawn()
     assert panel.value("Budget M") == moved
