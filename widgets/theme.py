@@ -27,7 +27,7 @@ GRID = "rgba(127, 127, 127, 0.22)"
 AXIS_LINE = "rgba(127, 127, 127, 0.55)"
 FILL_ALPHA = 0.28
 #: Characters of a title that fit into one line of the narrowest page that is looked after.
-LINE_CHARACTERS = 125
+LINE_CHARACTERS = 135
 
 HUES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")

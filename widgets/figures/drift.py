@@ -60,7 +60,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
             },
             "yaxis2": _cost_axis("regret (tokens, log, from 1)", [0, 0.53], "x"),
             "xaxis2": {
-                "title": {"text": "memory 1 / (1 − γ) (requests, log scale)"},
+                "title": {"text": "memory 1 / (1 − γ) (requests, log)"},
                 "type": "log",
                 "dtick": 1,
                 "domain": [0.69, 1],
@@ -75,7 +75,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
 def gamma_figure(study: DriftStudy) -> go.Figure:
     """Return only regret and Theorem 4 against the memory of the decayed histogram."""
     figure = go.Figure([{**trace, "showlegend": True} for trace in _gamma_traces(study, "x", "y")])
-    figure.update_xaxes(title_text="memory 1 / (1 − γ) (requests, log scale)", type="log", dtick=1)
+    figure.update_xaxes(title_text="memory 1 / (1 − γ) (requests, log)", type="log", dtick=1)
     figure.update_yaxes(_cost_axis("mean regret, second half (tokens, log)", [0, 1], "x"))
     figure.update_layout(
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"l": 84}

@@ -33,7 +33,7 @@ _INVISIBLE = {"mode": "lines", "line": {"color": "rgba(0, 0, 0, 0)", "width": 1}
 _HIDDEN_AXIS = {"visible": False, "fixedrange": True, "range": [0, 1]}
 
 #: Where the columns of the table stand: the first starts there, the others end there.
-TABLE_COLUMNS = (0.0, 0.31, 0.48, 0.65, 0.8, 1.0)
+TABLE_COLUMNS = (0.0, 0.29, 0.455, 0.615, 0.76, 1.0)
 
 #: A handle dragged further than this many rows from its own removes its checkpoint.
 REMOVE_DISTANCE = 0.6

@@ -90,7 +90,7 @@ def _axes(
         },
         "yaxis": {**_share_axis(study), "domain": [0.42, 1]},
         "xaxis2": {
-            "title": {"text": "overlap with the best earlier request (tokens)"},
+            "title": {"text": "overlap depth (tokens)"},
             "domain": [0.69, 1],
             "anchor": "y2",
         },
