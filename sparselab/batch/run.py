@@ -11,6 +11,7 @@ import functools
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -222,6 +223,8 @@ def _execute(
     from nbconvert.filters import strip_ansi
     from papermill.exceptions import PapermillExecutionError
 
+    # It cannot read annotations such as `str | None`, and warns of parameters that were checked.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
     try:
         with _private_kernel() as config:
             papermill.execute_notebook(

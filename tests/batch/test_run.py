@@ -157,6 +157,15 @@ def test_plain_papermill_runs_the_notebook_and_its_results_can_be_collected(
     assert collect(nbformat.read(target, as_version=4)).numbers["total"].value == 10
 
 
+def test_nobody_is_warned_of_a_parameter_that_was_checked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    parameters = "note: str | None = None  # papermill cannot read this annotation\n"
+    notebook = write(tmp_path / "tiny.ipynb", "assert note == 'x'", parameters=parameters)
+    assert run_notebook(notebook, tmp_path / "run", {"note": "x"}).completed
+    assert not [record for record in caplog.records if "unknown parameter" in record.message]
+
+
 def test_a_folder_name_with_braces_is_taken_as_it_stands(
     write_notebook: WriteNotebook, tmp_path: Path
 ) -> None:

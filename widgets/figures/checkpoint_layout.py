@@ -69,7 +69,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
             "template": theme.TEMPLATE,
             "autosize": True,
             "height": 620,
-            "title": {"text": _title(view), "y": 0.985, "yanchor": "top", "yref": "container"},
+            "title": {"text": _title(view), "y": 0.97, "yanchor": "top", "yref": "container"},
             "legend": {
                 "orientation": "h",
                 "x": 0,
@@ -77,7 +77,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
                 "yanchor": "bottom",
                 "traceorder": "normal",
             },
-            "margin": {"l": 92, "r": 16, "t": 104 + 17 * _title(view).count("<br>"), "b": 44},
+            "margin": {"l": 92, "r": 16, "t": 112 + 17 * _title(view).count("<br>"), "b": 44},
             "barmode": "stack",
             "hovermode": "closest",
             "shapes": _lines(view),

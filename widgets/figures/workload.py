@@ -147,7 +147,7 @@ def overlaps_figure(tables: Mapping[str, sl.OverlapDistribution]) -> go.Figure:
     for column, table in enumerate(tables.values(), start=1):
         trace = _histogram(table.depths, table.probabilities(), table.length, "share of requests")
         figure.add_trace(trace, row=1, col=column)
-    figure.update_xaxes(title_text="overlap (tokens)", nticks=5)
+    figure.update_xaxes(title_text="overlap (tokens)", nticks=5, tickformat="~s")
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(title_text="share of requests", col=1)
     figure.update_layout(showlegend=False, bargap=0)
