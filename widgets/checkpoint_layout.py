@@ -88,36 +88,8 @@ class CheckpointLayout(Panel):
     def controls(self) -> list[w.Widget]:
         """Return the controls: what is simulated, and which request is shown."""
         return [
-            controls.row(*self._workload_controls(), *self._cache_controls()),
+            controls.row(*controls.workload(self, WORKLOADS), *self._cache_controls()),
             controls.row(*self._request_controls()),
-        ]
-
-    def _workload_controls(self) -> list[w.Widget]:
-        return [
-            controls.choice(
-                self,
-                "workload",
-                "Workload",
-                "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
-                WORKLOADS,
-            ),
-            controls.text(
-                self,
-                "path",
-                "Your own file",
-                "A trace or data set to replay instead; Enter reads it, empty returns.",
-                "trace.jsonl",
-            ),
-            controls.integer(
-                self,
-                "seed",
-                "Seed",
-                "Of the order in which the groups' requests arrive. A trace with arrivals of its "
-                "own keeps them.",
-                0,
-                1000,
-                continuous=False,
-            ),
         ]
 
     def _cache_controls(self) -> list[w.Widget]:

@@ -115,6 +115,39 @@ def text(panel: HasTraits, trait: str, label: str, help_text: str, placeholder: 
     )
 
 
+def workload(panel: HasTraits, names: Sequence[str]) -> list[w.Widget]:
+    """Return the controls of what :func:`widgets.workload_source.workload_source` takes.
+
+    They are tied to the traits ``workload``, one of ``names``, ``path`` and ``seed``.
+    """
+    return [
+        choice(
+            panel,
+            "workload",
+            "Workload",
+            "Shipped samples, or synthetic requests made up with the lengths of a dataset.",
+            names,
+        ),
+        text(
+            panel,
+            "path",
+            "Your own file",
+            "A trace or data set to replay instead; Enter reads it, empty returns.",
+            "trace.jsonl",
+        ),
+        integer(
+            panel,
+            "seed",
+            "Seed",
+            "Of the order in which the groups' requests arrive. A trace with arrivals of its own "
+            "keeps them.",
+            0,
+            1000,
+            continuous=False,
+        ),
+    ]
+
+
 def several(
     panel: HasTraits, trait: str, label: str, help_text: str, options: Sequence[str]
 ) -> w.Box:

@@ -111,7 +111,7 @@ class WorkloadExplorer(Panel):
     def controls(self) -> list[w.Widget]:
         """Return the controls: the requests, the cache, the picture."""
         return [
-            controls.row(*self._workload_controls()),
+            controls.row(*controls.workload(self, list(sl.workloads.loaders()))),
             controls.row(*self._cache_controls()),
             controls.row(*self._picture_controls()),
         ]
@@ -124,34 +124,6 @@ class WorkloadExplorer(Panel):
     def _clicked(self, trace: Any, points: Any, _state: Any) -> None:
         if points.point_inds:
             self.run = str(trace.customdata[points.point_inds[0]][0])
-
-    def _workload_controls(self) -> list[w.Widget]:
-        return [
-            controls.choice(
-                self,
-                "workload",
-                "Workload",
-                "Whose shipped sample, or synthetic requests, are replayed.",
-                list(sl.workloads.loaders()),
-            ),
-            controls.text(
-                self,
-                "path",
-                "Your own file",
-                "A trace or data set to replay instead; Enter reads it, empty returns.",
-                "trace.jsonl",
-            ),
-            controls.integer(
-                self,
-                "seed",
-                "Seed",
-                "Of the order in which the groups' requests arrive. A trace with arrivals of its "
-                "own keeps them.",
-                0,
-                1000,
-                continuous=False,
-            ),
-        ]
 
     def _cache_controls(self) -> list[w.Widget]:
         return [

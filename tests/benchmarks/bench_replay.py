@@ -92,7 +92,7 @@ def resume_rows(model: ReplayModel) -> list[dict[str, Any]]:
 def linearity_row(model: ReplayModel) -> dict[str, Any]:
     """How linear time saved is in tokens saved: here ``ratio`` is R^2."""
     table = replay.measure(
-        model, LENGTH, ["balanced"], [1, 2, 4, 8], repeats=3, show_progress=False
+        model, LENGTH, ["balanced"], [1, 2, 4, 8], repeats=7, show_progress=False
     )
     fit = replay.fit_savings(table)
     medians = table.groupby("saved_tokens")["total_ms"].median() / 1000
