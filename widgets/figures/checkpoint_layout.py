@@ -55,7 +55,7 @@ class RequestView:
 def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
     """Return the figure as plain data; its traces are always the same ones in the same order."""
     tokens = max(view.entry_length, view.length)
-    width = _bar_width(view, tokens)
+    width, title = _bar_width(view, tokens), _title(view)
     return {
         "data": [
             _band_trace(view),
@@ -69,7 +69,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
             "template": theme.TEMPLATE,
             "autosize": True,
             "height": 620,
-            "title": {"text": _title(view), "y": 0.97, "yanchor": "top", "yref": "container"},
+            "title": {"text": title, "y": 0.97, "yanchor": "top", "yref": "container"},
             "legend": {
                 "orientation": "h",
                 "x": 0,
@@ -77,7 +77,7 @@ def checkpoint_layout_spec(view: RequestView) -> dict[str, Any]:
                 "yanchor": "bottom",
                 "traceorder": "normal",
             },
-            "margin": {"l": 92, "r": 16, "t": 112 + 17 * _title(view).count("<br>"), "b": 44},
+            "margin": {"l": 92, "r": 16, "t": 112 + 17 * title.count("<br>"), "b": 44},
             "barmode": "stack",
             "hovermode": "closest",
             "shapes": _lines(view),
