@@ -121,8 +121,8 @@ def test_doctor_says_what_is_here_and_what_to_do_about_the_rest(capsys, monkeypa
 
 
 def test_doctor_says_when_the_installed_transformers_is_not_supported(capsys, monkeypatch):
-    state = pytest.importorskip("sparselab.replay.state")
-    monkeypatch.setattr(state, "NEWEST", "5.0")
+    versions = pytest.importorskip("sparselab.replay.versions")
+    monkeypatch.setattr(versions, "NEWEST", "5.0")
     assert any("< 5.0" in hint for hint in run_json(capsys, "doctor")["missing"])
 
 

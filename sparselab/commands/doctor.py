@@ -87,7 +87,7 @@ def missing_parts() -> list[str]:
 def replay_problem() -> str | None:
     """Return why the installed torch and transformers cannot replay, or ``None``."""
     try:
-        from sparselab.replay.state import check_transformers
+        from sparselab.replay.versions import check_transformers
 
         check_transformers()
     except ImportError as error:

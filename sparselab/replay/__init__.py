@@ -17,6 +17,11 @@ except ImportError as error:
     raise ImportError(
         f"live replay needs torch and transformers ({error}): pip install 'sparselab[replay]'."
     ) from error
+else:
+    # Before the imports below: an unsupported version may lack the classes that they name.
+    from sparselab.replay.versions import check_transformers
+
+    check_transformers()
 
 from sparselab.replay.calibration import Calibration, calibrate, calibration_lengths
 from sparselab.replay.capture import capture, extend

@@ -141,7 +141,6 @@ def load_model(
             the bytes needed), that is not hybrid, or that loses state between calls.
         OSError: a model that is neither here nor to be had.
     """
-    state.check_transformers()
     name = str(name)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)

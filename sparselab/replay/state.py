@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
-import transformers
-from packaging.version import Version
 from transformers.cache_utils import (
     DummyLayer,
     DynamicCache,
@@ -26,9 +24,6 @@ from transformers.cache_utils import (
 
 from sparselab.validation import check_integer
 
-# What the tests ran with: cache classes are renamed from one minor version to the next.
-OLDEST, NEWEST = "5.24", "5.25"
-
 Tensors = dict[str, torch.Tensor]
 
 # Exact classes: a subclass (a sliding window, say) keeps something else than its parent.
@@ -38,15 +33,6 @@ KNOWN_LAYERS = (*ATTENTION_LAYERS, *RECURRENT_LAYERS, DummyLayer)
 
 STATE_KINDS = ("recurrent", "conv")
 KV_KINDS = ("keys", "values")
-
-
-def check_transformers(version: str = transformers.__version__) -> None:
-    """Raise ``ImportError`` where the installed transformers is outside the supported range."""
-    if not Version(OLDEST) <= Version(Version(version).base_version) < Version(NEWEST):
-        raise ImportError(
-            f"transformers {version} is installed, but replay supports {OLDEST} <= version < "
-            f"{NEWEST}: pip install 'transformers>={OLDEST},<{NEWEST}'."
-        )
 
 
 def new_cache(config: Any) -> DynamicCache:

@@ -4,6 +4,8 @@ import pytest
 import torch
 
 from sparselab import replay
+from sparselab.replay.prefill import prefill
+from sparselab.replay.state import new_cache
 
 pytestmark = [
     pytest.mark.cuda,
@@ -34,16 +36,24 @@ def test_checkpoints_lie_in_pinned_host_memory_and_kv_on_the_device(model):
     assert all(tensor.is_cuda for tensor in entry.kv.values())
 
 
-def test_asynchronous_copies_hold_what_a_synchronous_one_holds(model):
+class WaitingWriter:
+    """Copies each state at once, and the device waits for it."""
+
+    def copy(self, state):
+        return {name: tensor.to("cpu", copy=True) for name, tensor in state.items()}
+
+
+def test_asynchronous_copies_hold_what_waiting_for_each_one_gives(model):
     prompt = replay.random_tokens(300, model.vocab_size, seed=1)
     positions = list(range(7, 300, 13))
-    many = replay.capture(model, prompt, positions, chunk=64)
-    # Cutting at the same places again, but reading only the last one.
     for _ in range(3):
-        again = replay.capture(model, prompt, positions, chunk=64)
+        entry = replay.capture(model, prompt, positions, chunk=64)
+        cache = new_cache(model.config)
+        _, waited = prefill(model, cache, prompt, 0, entry.cuts, positions, WaitingWriter())
+        assert list(waited) == positions
         for position in positions:
-            for name, tensor in many.checkpoints[position].items():
-                assert torch.equal(tensor, again.checkpoints[position][name])
+            for name, tensor in waited[position].items():
+                assert torch.equal(tensor, entry.checkpoints[position][name])
 
 
 def test_saved_on_one_device_loads_on_it(model, tmp_path):

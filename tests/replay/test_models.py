@@ -1,10 +1,12 @@
 """Loading models: names, seeds, devices, memory, and what cannot be had."""
 
+import importlib
+
 import pytest
 import torch
 
 from sparselab import replay
-from sparselab.replay import devices, models, state
+from sparselab.replay import devices, models, versions
 
 
 def test_the_tiny_model(tiny):
@@ -138,13 +140,19 @@ def test_weight_bytes_are_those_of_the_built_model(tiny):
 
 @pytest.mark.parametrize("version", ["5.24.0", "5.24.3"])
 def test_supported_versions_of_transformers(version):
-    state.check_transformers(version)
+    versions.check_transformers(version)
 
 
 @pytest.mark.parametrize("version", ["4.57.1", "5.23.9", "5.25.0", "6.0.0"])
 def test_other_versions_of_transformers_are_refused(version):
     with pytest.raises(ImportError, match=rf"transformers {version} is installed, but replay"):
-        state.check_transformers(version)
+        versions.check_transformers(version)
+
+
+def test_another_version_of_transformers_is_refused_on_import(monkeypatch):
+    monkeypatch.setattr(versions, "NEWEST", "5.0")
+    with pytest.raises(ImportError, match=r"replay supports 5.24 <= version < 5.0"):
+        importlib.reload(replay)
 
 
 def test_devices_and_dtypes():
