@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from inspect import signature
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, DynamicCache, PreTrainedModel
 
 from sparselab.replay import random_models, state
 from sparselab.replay.devices import HOST, check_fits, choose_device, choose_dtype, device_name
 from sparselab.replay.selfcheck import SelfCheck, self_check
-from sparselab.validation import nearest
+from sparselab.validation import check_integer, nearest
 
 # Values of each tensor that go into a model's fingerprint.
 FINGERPRINT_VALUES = 64
+SAME_SIZE_INTEGER = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+# What a config says of where a model came from; the weights' dtype is read from the weights.
+NOT_THE_MODEL = ("_name_or_path", "architectures", "dtype", "transformers_version")
 
 
 @dataclass(eq=False)
@@ -77,13 +81,19 @@ class ReplayModel:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A checksum of the config and of 64 values of each weight: which model this is."""
-        digest = hashlib.sha256(self.config.model_type.encode())
+        """Which model this is: a checksum of its config and of each weight's sum and 64 values.
+
+        Sums are of the weights' bits as integers, so they are the same on every device.
+        """
+        config = self.config.to_dict()
+        described = {name: config[name] for name in sorted(config) if name not in NOT_THE_MODEL}
+        digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
         for name, parameter in self.module.named_parameters():
             flat = parameter.detach().reshape(-1)
             step = max(1, flat.numel() // FINGERPRINT_VALUES)
             sample = flat[::step][:FINGERPRINT_VALUES].float().cpu().numpy()
-            digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype}".encode())
+            total = flat.view(SAME_SIZE_INTEGER[flat.itemsize]).sum(dtype=torch.int64).item()
+            digest.update(f"{name} {tuple(parameter.shape)} {parameter.dtype} {total}".encode())
             digest.update(sample.tobytes())
         return digest.hexdigest()
 
@@ -142,6 +152,7 @@ def load_model(
         OSError: a model that is neither here nor to be had.
     """
     name = str(name)
+    seed = check_integer("seed", seed, minimum=0)
     chosen_device = choose_device(device)
     chosen_dtype = choose_dtype(dtype, chosen_device)
     config = random_models.configs().get(name)
@@ -152,12 +163,13 @@ def load_model(
         return ReplayModel(name, module, chosen_device, chosen_dtype, f"random (seed {seed})")
     with _cannot_be_loaded(name):
         config = _pretrained_config(name)
+        weight_bytes(config, chosen_dtype)  # fails where the config describes no model
     # Refuses a model whose cache replay does not know before its weights take up memory.
     state.new_cache(config)
     # Read into host memory whatever the device.
     check_memory(name, config, chosen_device, chosen_dtype, chosen_dtype)
     with _cannot_be_loaded(name):
-        module = AutoModelForCausalLM.from_pretrained(name, dtype=chosen_dtype)
+        module = _pretrained(name, chosen_dtype)
     return ReplayModel(
         name, module.to(chosen_device).eval(), chosen_device, chosen_dtype, "pretrained"
     )
@@ -178,7 +190,7 @@ def check_memory(
 def weight_bytes(config: Any, dtype: torch.dtype) -> int:
     """Return the bytes of a model's weights in ``dtype``, without allocating them."""
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype)
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, trust_remote_code=False)
     return sum(parameter.nbytes for parameter in model.parameters())
 
 
@@ -187,7 +199,27 @@ def _pretrained_config(name: str) -> Any:
     # A hub id is owner/name; asking the hub for anything else only takes time.
     if not Path(name).is_dir() and name.count("/") != 1:
         raise OSError("neither a folder nor a hub id")
-    return AutoConfig.from_pretrained(name)
+    # Replay knows the caches of transformers' own classes; code from a folder is never run.
+    return AutoConfig.from_pretrained(name, trust_remote_code=False)
+
+
+def _pretrained(name: str, dtype: torch.dtype) -> PreTrainedModel:
+    """Return the model of a folder or hub id, all of whose weights were found."""
+    module, found = AutoModelForCausalLM.from_pretrained(
+        name,
+        dtype=dtype,
+        trust_remote_code=False,
+        ignore_mismatched_sizes=True,
+        output_loading_info=True,
+    )
+    # transformers draws these at random, with a warning.
+    absent = sorted([*found["missing_keys"], *(key[0] for key in found["mismatched_keys"])])
+    if absent:
+        raise OSError(
+            f"its files hold {len(absent)} of the weights not at all or in another shape, such as "
+            f"{absent[0]}"
+        )
+    return module
 
 
 @contextmanager
@@ -196,10 +228,12 @@ def _cannot_be_loaded(name: str) -> Iterator[None]:
     known = tuple(random_models.configs())
     try:
         yield
-    except (OSError, ValueError, SafetensorError) as error:
-        reason = str(error).strip().splitlines()[0].rstrip(".")
+    except Exception as error:  # of many types, by what is wrong with the files
+        reason = shorten(str(error), 300, placeholder=" ...").rstrip(".")
+        if not isinstance(error, (OSError, ValueError)):
+            reason = f"{type(error).__name__}: {reason}"
         raise OSError(
             f"model {name!r} cannot be loaded{nearest(name, known)}: use a random one "
             f"({', '.join(known)}), the path of a folder made by save_pretrained, or a hub id that "
             f"is in the local cache or can be downloaded ({reason})."
-        ) from None
+        ) from error

@@ -53,8 +53,10 @@ def self_check(model: ReplayModel) -> SelfCheck:
     """Compare two calls with one and with lost states; ``ValueError`` where state is lost.
 
     Rounding in half precision alone can reach 1 % of a control. Where it does, the same weights
-    are compared once more in float32, in place and put back bit by bit.
+    are compared once more in float32, in place and put back bit by bit. ``ValueError`` also where
+    the installed kernels do not compute the model at all.
     """
+    state.new_cache(model.config)  # refuses layers that replay does not know
     result = _compare(model)
     if not result.passed and model.dtype != torch.float32:
         wide = _compare_in_float32(model)
@@ -75,6 +77,19 @@ def self_check(model: ReplayModel) -> SelfCheck:
 
 
 def _compare(model: ReplayModel) -> SelfCheck:
+    """Compare in the dtype that the weights have now."""
+    try:
+        return _differences(model)
+    except Exception as error:  # of many types, by the kernel that fails
+        dtype = next(model.module.parameters()).dtype
+        raise ValueError(
+            f"{model.name!r} ({model.config.model_type}) does not run in {dtype} on {model.device} "
+            f"with the kernels installed here ({type(error).__name__}: {error}): try another dtype "
+            "or device, or without the packages flash-linear-attention and causal-conv1d."
+        ) from error
+
+
+def _differences(model: ReplayModel) -> SelfCheck:
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(model.vocab_size, (TOKENS,), generator=generator).to(model.device)
     whole = model.all_logits(tokens, state.new_cache(model.config), 0)[CUT:].float()

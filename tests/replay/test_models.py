@@ -1,9 +1,11 @@
 """Loading models: names, seeds, devices, memory, and what cannot be had."""
 
 import importlib
+import json
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from sparselab import replay
 from sparselab.replay import devices, models, versions
@@ -131,6 +133,97 @@ def test_a_model_whose_weights_cannot_be_read_names_what_would_work(tmp_path, co
     with pytest.raises(OSError, match=r"cannot be loaded.* use a random one") as refusal:
         replay.load_model(tmp_path, "cpu", "float32")
     assert "\n" not in str(refusal.value)
+
+
+@pytest.fixture
+def folder(tiny, tmp_path):
+    """A folder with the tiny model in it, as ``save_pretrained`` makes it."""
+    tiny.module.save_pretrained(tmp_path)
+    return tmp_path
+
+
+def change_config(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def change_weights(folder, change):
+    path = folder / "model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+
+
+def without_layer_1(weights):
+    return {name: tensor for name, tensor in weights.items() if "layers.1." not in name}
+
+
+def under_other_names(weights):
+    return {f"other.{name}": tensor for name, tensor in weights.items()}
+
+
+@pytest.mark.parametrize("change", [without_layer_1, under_other_names])
+def test_weights_that_are_missing_are_not_drawn_at_random_without_a_word(folder, change):
+    change_weights(folder, change)
+    with pytest.raises(OSError, match=r"its files hold \d+ of the weights not at all"):
+        replay.load_model(folder, "cpu", "float32")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"vocab_size": 300}, "in another shape, such as model.embed_tokens.weight"),
+        ({"hidden_size": "abc"}, "'hidden_size' expected int"),
+        ({"hidden_act": "nope"}, "nope"),
+        ({"model_type": "nope"}, "nope"),
+    ],
+)
+def test_a_config_that_cannot_be_built_is_refused_in_one_sentence(folder, changes, reason):
+    change_config(folder, **changes)
+    with pytest.raises(OSError, match=rf"cannot be loaded.*{reason}") as refusal:
+        replay.load_model(folder, "cpu", "float32")
+    assert "\n" not in str(refusal.value)
+
+
+def test_code_in_a_models_folder_is_never_run(folder, monkeypatch):
+    change_config(folder, model_type="their_own", auto_map={"AutoConfig": "code.Config"})
+    (folder / "code.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
+    monkeypatch.setattr("builtins.input", lambda *prompt: "y")
+    with pytest.raises(OSError, match="custom code"):
+        replay.load_model(folder, "cpu", "float32")
+    assert not (folder / "ran").exists()
+
+
+def test_a_saved_model_is_the_same_model(tiny, folder):
+    assert replay.load_model(folder, "cpu", "float32").fingerprint == tiny.fingerprint
+
+
+@pytest.mark.parametrize("changes", [{"rms_norm_eps": 1e-3}, {"hidden_act": "gelu"}])
+def test_the_same_weights_in_another_architecture_are_another_model(tiny, folder, changes):
+    change_config(folder, **changes)
+    assert replay.load_model(folder, "cpu", "float32").fingerprint != tiny.fingerprint
+
+
+def test_a_few_changed_weights_make_another_model(tiny, folder):
+    def negate_seven_rows(weights):
+        weights["model.embed_tokens.weight"][1:8] *= -1
+        return weights
+
+    change_weights(folder, negate_seven_rows)
+    assert replay.load_model(folder, "cpu", "float32").fingerprint != tiny.fingerprint
+
+
+def test_kernels_that_do_not_compute_a_model_are_named(monkeypatch):
+    def only_half_precision(self, tokens, cache, start):
+        raise AssertionError("float32 is not supported")
+
+    monkeypatch.setattr(replay.ReplayModel, "all_logits", only_half_precision)
+    with pytest.raises(ValueError, match=r"does not run in torch\.float32 on cpu .*AssertionError"):
+        replay.load_model("tiny", "cpu", "float32")
+
+
+@pytest.mark.parametrize("seed", ["a", 1.5, True])
+def test_a_seed_is_an_integer(seed):
+    with pytest.raises(TypeError, match="seed must be an integer"):
+        replay.load_model("tiny", "cpu", "float32", seed=seed)
 
 
 def test_weight_bytes_are_those_of_the_built_model(tiny):

@@ -3,11 +3,14 @@
 import json
 import os
 import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 
 from sparselab import replay
+from sparselab.replay import storage
 
 MANIFEST = "manifest.json"
 
@@ -86,7 +89,7 @@ def point_elsewhere(folder):
         (lambda folder: edit(folder, dtype="bfloat16"), "was changed"),
         (point_elsewhere, "was changed"),
         (lambda folder: edit(folder, format="other"), "not the manifest of an entry"),
-        (lambda folder: edit(folder, version=2), "version 2 .* this program reads version 1"),
+        (lambda folder: edit(folder, version=1), "version 1 .* this program reads version 2"),
         (lambda folder: (folder / MANIFEST).write_text("{"), "not the manifest of an entry"),
         (lambda folder: (folder / MANIFEST).write_text("[]"), "not the manifest of an entry"),
     ],
@@ -129,7 +132,12 @@ def test_the_model_is_compared_before_the_tensors_are_read(models, folder):
         replay.Entry.load(folder, models("tiny", "bfloat16"))
 
 
-def test_what_a_killed_save_leaves_is_cleared_by_the_next(tiny, entry, folder, monkeypatch):
+def age(path, content, seconds):
+    path.write_bytes(content)
+    os.utime(path, (time.time() - seconds,) * 2)
+
+
+def test_what_a_killed_save_leaves_is_cleared_by_a_later_one(tiny, entry, folder, monkeypatch):
     seen = []
     original = os.replace
 
@@ -141,18 +149,70 @@ def test_what_a_killed_save_leaves_is_cleared_by_the_next(tiny, entry, folder, m
     entry.save(folder)
     # Whenever the save is killed, everything there is the manifest or has a name as these.
     assert all(re.fullmatch(r"manifest\.json|tensors-\w+\.safetensors", name) for name in seen)
-    (folder / "tensors-0123456789abcdef.safetensors").write_bytes(b"not named by a manifest")
-    (folder / ".tensors-0123456789abcdef.abcd.safetensors").write_bytes(b"half")
-    (folder / "model.safetensors").write_bytes(b"not ours")
+    for name in (
+        "tensors-0123456789abcdef.safetensors",
+        ".tensors-0123456789abcdef.ab.safetensors",
+    ):
+        age(folder / name, b"killed", storage.ABANDONED_S + 60)
     entry.save(folder)
-    assert len(list(folder.iterdir())) == 3
-    assert (folder / "model.safetensors").exists()
+    assert len(list(folder.iterdir())) == 2
     assert replay.Entry.load(folder, tiny).positions.tolist() == entry.positions.tolist()
 
 
-def test_a_failed_save_keeps_the_entry_from_before(tiny, prompt, folder, monkeypatch):
-    from sparselab.replay import storage
+def test_saving_removes_nothing_that_may_be_somebody_elses(entry, folder):
+    names = ["model.safetensors", "tensors-final.safetensors", "tensors-00001-of-2.safetensors"]
+    for name in names:
+        age(folder / name, b"a model's", storage.ABANDONED_S + 60)
+    # A save of another program that is under way.
+    age(folder / ".tensors-0123456789abcdef.ab.safetensors", b"half", 1)
+    (folder / "tensors-fedcba9876543210.safetensors").mkdir()
+    entry.save(folder)
+    assert len(list(folder.iterdir())) == 2 + len(names) + 2
 
+
+def test_saves_at_the_same_time_leave_a_whole_entry(tiny, entry, tmp_path):
+    for attempt in range(5):
+        folder = tmp_path / str(attempt)
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _, folder=folder: entry.save(folder), range(8)))
+        assert replay.Entry.load(folder, tiny).positions.tolist() == entry.positions.tolist()
+
+
+def test_a_loaded_entry_no_longer_depends_on_its_files(tiny, entry, folder):
+    loaded = replay.Entry.load(folder, tiny)
+    path = tensor_file(folder)
+    path.write_bytes(bytes(path.stat().st_size))
+    assert all(torch.equal(loaded.kv[name], tensor) for name, tensor in entry.kv.items())
+    os.truncate(path, 0)
+    assert torch.equal(loaded.logits, entry.logits)
+
+
+def forge(folder, **changes):
+    """Change a manifest and make its checksum hold again."""
+    manifest = json.loads((folder / MANIFEST).read_text()) | changes
+    del manifest["manifest_sha256"]
+    manifest = {name: value for name, value in manifest.items() if value is not None}
+    manifest["manifest_sha256"] = storage._checksum(manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"chunk": None}, "not the manifest of an entry: it has no 'chunk'"),
+        ({"dtype": "int8"}, "unknown dtype 'int8'"),
+        ({"positions": [1, 40, 64, 65, 100, 150, 160]}, "no state at position 150"),
+        ({"positions": [1]}, "does not hold what its manifest says"),
+    ],
+)
+def test_a_manifest_that_does_not_fit_its_tensors_is_refused(tiny, folder, changes, message):
+    forge(folder, **changes)
+    with pytest.raises(ValueError, match=message) as refusal:
+        replay.Entry.load(folder, tiny)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_failed_save_keeps_the_entry_from_before(tiny, prompt, folder, monkeypatch):
     def fail(tensors, path):
         path.write_bytes(b"half")
         raise OSError("disk full")
