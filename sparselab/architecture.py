@@ -241,7 +241,9 @@ def _layer_types(config: Any) -> list[str]:
     """Return the kind of each layer, from the list or from the attention interval (4 if unsaid)."""
     types = _field(config, "layer_types", None)
     if types is None:
-        interval = _field(config, "full_attention_interval", 4)
+        interval = check_integer(
+            "full_attention_interval", _field(config, "full_attention_interval", 4), minimum=1
+        )
         layers = range(1, _field(config, "num_hidden_layers") + 1)
         return [ATTENTION if layer % interval == 0 else RECURRENT for layer in layers]
     for kind in types:

@@ -46,6 +46,23 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     parent folders are made. Raises ``ValueError`` where ``target`` is a folder, or lies in a file.
     """
     target = Path(target)
+    temporary = _temporary_beside(target)
+    try:
+        yield temporary
+        # mkstemp makes the file private; a saved result should have the usual permissions.
+        temporary.chmod(0o666 & ~UMASK)
+        os.replace(temporary, target)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def check_writable(target: str | Path) -> None:
+    """Raise as :func:`atomic_path` would, before the work that makes what is to be written."""
+    _temporary_beside(Path(target)).unlink()
+
+
+def _temporary_beside(target: Path) -> Path:
+    """Make an empty file in the folder of ``target``, and that folder if it is missing."""
     if target.is_dir():
         raise ValueError(f"{target} is a folder, not a file to write.")
     try:
@@ -57,14 +74,7 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
         dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-2:])
     )
     os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        # mkstemp makes the file private; a saved result should have the usual permissions.
-        temporary.chmod(0o666 & ~UMASK)
-        os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
+    return Path(name)
 
 
 def write_text(target: str | Path, text: str) -> None:

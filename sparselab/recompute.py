@@ -142,12 +142,12 @@ def recompute_without_cache(
 class PrefillCostModel:
     """Time of a prefill as ``overhead + linear * x + quadratic * x**2`` milliseconds.
 
-    The quadratic term is attention's; the overhead is paid once a call, whatever its length, and
+    The quadratic term is attention's; the overhead is paid once a prefill, whatever its length, and
     so is no part of ``G``: called with token counts the model returns
     ``G(x) = linear * x + quadratic * x**2``, which starts at 0 and can be a prefill cost.
 
     Args:
-        overhead_ms: milliseconds a call costs whatever its length.
+        overhead_ms: milliseconds a prefill costs whatever its length.
         linear_ms: milliseconds a token.
         quadratic_ms: milliseconds a squared token.
     """

@@ -142,6 +142,12 @@ def test_transformers_configs_give_the_presets(size):
         (lambda: HybridArchitecture.from_config({"model_type": "llama"}), "unknown model_type"),
         (lambda: HybridArchitecture.from_config({}), "no model_type"),
         (
+            lambda: HybridArchitecture.from_config(
+                {"model_type": "qwen3_5", "num_hidden_layers": 4, "full_attention_interval": 0}
+            ),
+            "full_attention_interval must be at least 1, got 0",
+        ),
+        (
             lambda: replace(HybridArchitecture.preset("qwen3.5-2b"), kv_heads=0),
             "kv_heads must be at least 1, got 0",
         ),

@@ -8,6 +8,7 @@ import pytest
 
 from sparselab.files import (
     atomic_path,
+    check_writable,
     open_text,
     read_csv,
     read_json_lines,
@@ -52,6 +53,17 @@ class TestWriting:
             with pytest.raises(ValueError, match="a part of its path is a file"):
                 write_text(tmp_path / inside, "")
         assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+    def test_whether_a_file_can_be_written_is_known_before(self, tmp_path):
+        check_writable(tmp_path / "new" / "runs.csv")
+        (tmp_path / "runs.csv").write_text("old")
+        check_writable(tmp_path / "runs.csv")
+        assert (tmp_path / "runs.csv").read_text() == "old"
+        assert list((tmp_path / "new").iterdir()) == []
+        with pytest.raises(ValueError, match="is a folder, not a file to write"):
+            check_writable(tmp_path)
+        with pytest.raises(ValueError, match="a part of its path is a file"):
+            check_writable(tmp_path / "runs.csv" / "inside.csv")
 
     def test_json_is_readable_by_people(self, tmp_path):
         write_json(tmp_path / "a.json", {"name": "ä", "rows": [1]})

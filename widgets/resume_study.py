@@ -62,7 +62,8 @@ class ResumeStudy:
         exactness: one row an overlap of the verified policy: ``depth``, ``resume_point``,
             ``bit_identical`` (same cut plan, every tensor), ``one_shot`` with its ``tolerance`` and
             ``control`` (largest differences, both in the ``kind`` of tensor where the control
-            shows most), ``control_differs``, ``exact``, ``verdict``.
+            shows most), ``control_differs``, ``exact``, ``verdict``; ``tolerance_used``: the
+            largest share of its tolerance that any kind's one-shot difference takes.
         calibration: cold prefills and the cost model fitted on them.
         runs: one row a timed run, see :func:`sparselab.replay.measure`, with ``predicted_ms``.
         done, planned: steps.
@@ -160,6 +161,7 @@ def exactness_row(depth: int, report: Any) -> dict[str, Any]:
         "one_shot": report.clearest_kind.one_shot,
         "tolerance": report.clearest_kind.tolerance,
         "control": report.clearest_kind.control,
+        "tolerance_used": max(c.tolerance_used for c in report.comparisons),
         "control_differs": report.control_differs,
         "exact": report.exact,
         "verdict": report.verdict,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sparselab.files import check_writable
 from sparselab.overlap import OverlapDistribution
 from sparselab.placement import REQUIRED, Policy, policies
 from sparselab.validation import check_choice
@@ -49,6 +50,15 @@ def add_policy_option_argument(parser: argparse.ArgumentParser) -> None:
 def add_json_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--json``, which prints one JSON object for scripts."""
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def check_output(path: str | Path | None, *suffixes: str) -> None:
+    """Raise ``ValueError`` or ``OSError`` where ``--out`` cannot be written, before long work."""
+    if path is None:
+        return
+    if Path(path).suffix not in suffixes:
+        raise ValueError(f"--out must end in {' or '.join(suffixes)}, got {str(path)!r}.")
+    check_writable(path)
 
 
 def overlap_distribution(source: str, length: int | None) -> OverlapDistribution:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sparselab.commands.arguments import (
     add_json_argument,
     add_policy_option_argument,
+    check_output,
     overlap_distribution,
     parse_options,
     print_json,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from sparselab.replay import Calibration, ReplayModel, VerifyReport
 
 SUMMARY = "resume a live model under each policy: exactness, time measured and predicted, bytes"
-FORMATS = (".csv", ".parquet")
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -71,9 +71,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Verify, calibrate and measure, save and print; exit code 1 where a resume was not exact."""
-    # Refused before a model is loaded and timed for minutes.
-    if arguments.out is not None and arguments.out.suffix not in FORMATS:
-        raise ValueError(f"--out must end in .csv or .parquet, got {str(arguments.out)!r}.")
+    check_output(arguments.out, ".csv", ".parquet")
     options = policy_options(arguments.option, arguments.policies)
     distribution = overlap_distribution(arguments.overlap, arguments.length)
     from transformers import logging
@@ -94,6 +92,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.length, len(cases), arguments.depths, arguments.repeats, arguments.seed
     )
     depths = sorted({depth for _, depth, _ in trials})
+    replay.calibration_lengths(arguments.length)  # refuses a prompt too short to fit a cost on
     # Its notes on optional kernels would come between the results.
     logging.set_verbosity_error()
     model = replay.load_model(arguments.model, arguments.device, arguments.dtype, arguments.seed)
@@ -174,8 +173,10 @@ def result(
     capture_cost: pd.DataFrame,
 ) -> dict[str, Any]:
     """Return what is printed, as one object ready for JSON."""
-    from sparselab.replay import can_fit, fit_savings, predict, summarise
+    from sparselab.replay import can_fit, fit_savings, predict, prediction_error, summarise
 
+    medians = predict(summarise(table), calibration.cost_model)
+    resumed = bool((medians["resume_point"] > 0).any())
     return {
         "setting": {
             name: table[name].iloc[0]
@@ -198,7 +199,8 @@ def result(
         "cost_model": vars(calibration.cost_model),
         "calibration": calibration.table.to_dict("records"),
         "prediction_error": calibration.worst_error,
-        "medians": predict(summarise(table), calibration.cost_model).to_dict("records"),
+        "medians": medians.to_dict("records"),
+        "resume_prediction": vars(prediction_error(medians)) if resumed else None,
         "savings_fit": vars(fit_savings(table)) if can_fit(table) else None,
         "capture": capture_cost.to_dict("records"),
         "interrupted": table.attrs["interrupted"],
@@ -225,6 +227,7 @@ def show(report: dict[str, Any]) -> None:
     columns = ["policy", "budget", "depth", "resume_point", "recomputed_tokens", "load_ms"]
     columns += ["total_ms", "predicted_ms", "saved_ms", "speedup", "load_share"]
     show_table("a request, medians", medians[columns])
+    print(prediction_text(report["resume_prediction"]))
     if fit is not None:
         print(
             f"time saved = {fit['intercept_ms']:.1f} ms + {fit['ms_per_token']:.3f} ms a token "
@@ -239,6 +242,26 @@ def show(report: dict[str, Any]) -> None:
     )
     if report["interrupted"]:
         print("interrupted: only the runs that were finished are shown.")
+
+
+def prediction_text(found: dict[str, Any] | None) -> str:
+    """Return how well resumes were predicted, in words."""
+    from sparselab.replay import PredictionError
+
+    if found is None:
+        return "no request resumed from a checkpoint, so no resume was predicted"
+    error = PredictionError(**found)
+    text = (
+        f"predicted times are off by {error.median:.0%} in the median and {error.worst:.0%} at "
+        f"most, over {error.cases} cases that resumed"
+    )
+    if error.machine_changed:
+        text += (
+            f"; a cold prefill takes {error.cold_ratio:.2f} times what was predicted, so the "
+            "machine's speed has changed since the fit: relative to it they are off by "
+            f"{error.relative_median:.0%} in the median"
+        )
+    return text
 
 
 def show_table(title: str, table: pd.DataFrame) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sparselab.commands.arguments import (
     add_json_argument,
     add_policy_option_argument,
+    check_output,
     parse_options,
     print_json,
 )
@@ -80,9 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
     from sparselab.regret import clairvoyant_cost, overlap_cost
     from sparselab.simulator import simulate
 
-    # Refused before anything is loaded and replayed.
-    if arguments.out is not None and not arguments.out.endswith(".parquet"):
-        raise ValueError(f"--out must end in .parquet, got {arguments.out!r}.")
+    check_output(arguments.out, ".parquet")
     if arguments.capacity_gib is not None and arguments.model is None:
         raise ValueError("--capacity-gib needs --model, whose bytes are counted.")
     result = simulate(

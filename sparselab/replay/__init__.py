@@ -31,13 +31,22 @@ from sparselab.replay.live_workload import measure_workload
 from sparselab.replay.measurement import measure
 from sparselab.replay.models import ReplayModel, load_model
 from sparselab.replay.resume import ResumeResult, generate, resume
-from sparselab.replay.savings import SavingsFit, can_fit, fit_savings, predict, summarise
+from sparselab.replay.savings import (
+    PredictionError,
+    SavingsFit,
+    can_fit,
+    fit_savings,
+    predict,
+    prediction_error,
+    summarise,
+)
 from sparselab.replay.tokens import diverging, random_tokens
 from sparselab.replay.verify import VerifyReport, verify, verify_depths
 
 __all__ = [
     "Calibration",
     "Entry",
+    "PredictionError",
     "ReplayModel",
     "ResumeResult",
     "SavingsFit",
@@ -55,6 +64,7 @@ __all__ = [
     "measure_capture",
     "measure_workload",
     "predict",
+    "prediction_error",
     "random_tokens",
     "resume",
     "summarise",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 # Of the longest prompt; see calibration_lengths().
 FIT_SHARES = (0.125, 0.25, 0.5, 1.0)
 CHECK_SHARES = (0.375, 0.75)
+# From here on all of them are different.
+SHORTEST = 8
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,11 @@ class Calibration:
 
 def calibration_lengths(length: int) -> tuple[list[int], list[int]]:
     """Return lengths to fit on and lengths to check with, in proportion to the longest one."""
-    length = check_integer("length", length, minimum=3)
+    length = check_integer("length", length, minimum=SHORTEST)
     fit, check = (
-        sorted({max(1, round(share * length)) for share in shares})
-        for shares in (FIT_SHARES, CHECK_SHARES)
+        [round(share * length) for share in shares] for shares in (FIT_SHARES, CHECK_SHARES)
     )
-    return fit, [at for at in check if at not in fit]
+    return fit, check
 
 
 def calibrate(

@@ -81,7 +81,16 @@ def extend(
     logits, captured = prefill(model, cache, tokens, point, cuts, wanted, writer)
     writer.finish()
     compute_ms = watch.lap()
-    result = ResumeResult(tokens, entry.overlap(tokens), point, logits, cache, load_ms, compute_ms)
+    result = ResumeResult(
+        tokens,
+        entry.overlap(tokens),
+        point,
+        logits,
+        cache,
+        load_ms,
+        compute_ms,
+        model.fingerprint,
+    )
     whole_cuts = tuple(cut for cut in entry.cuts if cut <= point) + cuts
     checkpoints = inherited | captured
     total_ms = load_ms + compute_ms
@@ -94,8 +103,12 @@ def check_capture_fits(model: ReplayModel, tokens: int, checkpoints: int) -> Non
     """Raise ``ValueError`` with the bytes where an entry would not fit in memory."""
     kv = tokens * model.kv_bytes_per_token
     held = checkpoints * model.checkpoint_bytes
-    check_fits(f"the KV of {tokens:,} tokens", kv, model.device)
-    check_fits(f"an entry with {checkpoints:,} checkpoints", held, HOST)
+    if model.device.type == HOST.type:
+        what = f"an entry of {tokens:,} tokens with {checkpoints:,} checkpoints"
+        check_fits(what, kv + held, HOST)
+    else:
+        check_fits(f"the KV of {tokens:,} tokens", kv, model.device)
+        check_fits(f"the states of {checkpoints:,} checkpoints", held, HOST)
 
 
 def _entry(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from sparselab.progress import progress
 from sparselab.replay import state
 from sparselab.replay.capture import CHUNK, capture
 from sparselab.replay.devices import Stopwatch
+from sparselab.replay.entry import as_positions
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
@@ -26,13 +27,13 @@ PLAIN = "plain prefill"
 def measure_capture(
     model: ReplayModel,
     length: int,
-    cases: Mapping[str, Collection[int]],
+    cases: Mapping[str, Any],
     repeats: int = 5,
     chunk: int = CHUNK,
     seed: int = 0,
     show_progress: bool = True,
 ) -> pd.DataFrame:
-    """Time capturing ``length`` tokens with the positions of each case and without any.
+    """Time capturing ``length`` tokens with the positions (or schedule) of each case, and without.
 
     Each repeat runs every case once, in an order shuffled by ``seed``, so that they meet the same
     machine. Returns one row a case: ``case``, ``checkpoints``, ``calls`` (of the prefill),
@@ -45,7 +46,9 @@ def measure_capture(
     repeats = check_integer("repeats", repeats, minimum=1)
     tokens = random_tokens(length, model.vocab_size, seed)
 
-    positions: dict[str, Collection[int]] = {PLAIN: (), **cases}
+    if PLAIN in cases:
+        raise ValueError(f"cases must not be named {PLAIN!r}, which is the baseline's name.")
+    positions = {PLAIN: (), **{name: as_positions(at, length) for name, at in cases.items()}}
 
     def run(name: str) -> None:
         if name == PLAIN:
@@ -66,7 +69,7 @@ def measure_capture(
     return pd.DataFrame(
         {
             "case": name,
-            "checkpoints": len(set(positions[name])),
+            "checkpoints": len(positions[name]),
             "calls": len(cut_plan(0, length, chunk, positions[name])),
             "total_ms": np.median(times[name]),
             "overhead": np.median(np.divide(times[name], times[PLAIN])) - 1.0,

@@ -84,9 +84,12 @@ class Entry:
         deepest = min(self.overlap(tokens), len(tokens) - 1)
         return max((position for position in self.checkpoints if position <= deepest), default=0)
 
-    def keep(self, positions: Iterable[int]) -> Entry:
-        """Return the entry with only some of its checkpoints; tensors are shared, not copied."""
-        kept = [check_integer("position", position) for position in positions]
+    def keep(self, positions: Any) -> Entry:
+        """Return the entry with only some of its checkpoints (integers or a ``Schedule``).
+
+        Tensors are shared, not copied.
+        """
+        kept = as_positions(positions, self.length)
         missing = sorted(set(kept) - set(self.checkpoints))
         if missing:
             raise ValueError(
@@ -135,4 +138,6 @@ def check_captured_with(model: ReplayModel, fingerprint: str, dtype: torch.dtype
 def as_positions(positions: Any, length: int) -> tuple[int, ...]:
     """Return checkpoint positions (integers or a ``Schedule``), sorted, each once, in 1..length."""
     wanted = getattr(positions, "positions", positions)
+    if not isinstance(wanted, Iterable):
+        raise TypeError(f"positions must be a sequence of integers or a Schedule, got {wanted!r}.")
     return tuple(sorted({check_integer("position", p, 1, length) for p in wanted}))

@@ -15,13 +15,14 @@ import numpy as np
 
 from sparselab.estimators import Estimator
 from sparselab.placement import expand
+from sparselab.placement import policies as known_policies
 from sparselab.progress import collect
 from sparselab.replay.capture import CHUNK, capture, extend
 from sparselab.replay.entry import Entry
 from sparselab.replay.measurement import setting, sizes
 from sparselab.replay.models import ReplayModel
 from sparselab.simulator import simulate
-from sparselab.validation import check_integer
+from sparselab.validation import check_choice, check_instance, check_integer
 from sparselab.workloads import Request, Workload
 
 if TYPE_CHECKING:
@@ -65,12 +66,17 @@ def measure_workload(
     """
     import pandas as pd
 
+    check_instance("workload", workload, Workload)
     if workload.unit != 1:
         raise ValueError(
             f"workload {workload.name!r} has ids of blocks of {workload.unit} tokens: a live "
             "replay needs token ids."
         )
     check_integer("capacity", capacity, minimum=1)
+    check_integer("chunk", chunk, minimum=1)
+    check_integer("seed", seed, minimum=0)
+    for name in policy_options or {}:
+        check_choice("policy", name, known_policies())
     fitted = within_vocabulary(workload, model.vocab_size)
     settings = {
         "capacity": capacity,

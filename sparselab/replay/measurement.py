@@ -24,7 +24,7 @@ from sparselab.replay.entry import Entry
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.resume import ResumeResult, resume
 from sparselab.replay.tokens import Tokens, diverging, random_tokens
-from sparselab.validation import check_choice, check_integer
+from sparselab.validation import check_choice, check_instance, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,7 +94,7 @@ def plan_trials(
         depths = (length // 4, length // 2, 3 * length // 4)
     checked = [check_integer("depth", depth, 0, length) for depth in depths]
     trials = [(c, d, r) for r in range(repeats) for c in range(cases) for d in checked]
-    order = np.random.default_rng(seed).permutation(len(trials))
+    order = np.random.default_rng(check_integer("seed", seed, minimum=0)).permutation(len(trials))
     return [trials[i] for i in order]
 
 
@@ -194,6 +194,7 @@ def make_cases(
         check_choice("policy", name, known_policies())
     if distribution is None:
         distribution = OverlapDistribution.uniform(length)
+    check_instance("distribution", distribution, OverlapDistribution)
     cases: dict[tuple[str, int | None], Schedule] = {(COLD, None): place(COLD, length)}
     for policy in policies:
         if isinstance(policy, Schedule):

@@ -34,6 +34,7 @@ class ResumeResult:
         logits: of the last token, shape ``(vocab_size,)``, on the device.
         cache: after the whole prompt, to continue from.
         load_ms: restoring KV and states. compute_ms: the suffix. total_ms: both.
+        fingerprint: of the model that it ran on.
     """
 
     tokens: Tokens
@@ -43,6 +44,7 @@ class ResumeResult:
     cache: DynamicCache
     load_ms: float
     compute_ms: float
+    fingerprint: str
 
     @property
     def recomputed_tokens(self) -> int:
@@ -78,7 +80,17 @@ def resume(model: ReplayModel, entry: Entry, tokens: Any) -> ResumeResult:
     load_ms = watch.lap()
     cuts = cut_plan(point, tokens.size, entry.chunk)
     logits, _ = prefill(model, cache, tokens, point, cuts)
-    return ResumeResult(tokens, entry.overlap(tokens), point, logits, cache, load_ms, watch.lap())
+    compute_ms = watch.lap()
+    return ResumeResult(
+        tokens,
+        entry.overlap(tokens),
+        point,
+        logits,
+        cache,
+        load_ms,
+        compute_ms,
+        model.fingerprint,
+    )
 
 
 def restore_at(
@@ -91,8 +103,13 @@ def restore_at(
 
 
 def generate(model: ReplayModel, result: ResumeResult, n: int) -> NDArray[np.int64]:
-    """Return the ``n`` most likely next tokens, one after another; ``result`` is not modified."""
+    """Return the ``n`` most likely next tokens, one after another; ``result`` is not modified.
+
+    Raises ``ValueError`` for a result of another model.
+    """
     check_integer("n", n, minimum=1)
+    if result.fingerprint != model.fingerprint:
+        raise ValueError(f"the result to continue was not computed by this model, {model.name!r}.")
     cache = state.copy_cache(model.config, result.cache, result.tokens.size)
     return continue_greedily(model, result.logits, cache, result.tokens.size, n)
 

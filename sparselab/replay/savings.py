@@ -87,6 +87,53 @@ def predict(table: pd.DataFrame, cost_model: PrefillCostModel) -> pd.DataFrame:
     return table.assign(predicted_ms=predicted)
 
 
+@dataclass(frozen=True)
+class PredictionError:
+    """How far predicted times of resumes are from measured ones, as shares of the measured.
+
+    Attributes:
+        median, worst: over the cases that resumed.
+        cold_ratio: measured over predicted time of the cold prefills timed beside them. Far from 1
+            the machine runs at another speed than when the cost model was fitted.
+        relative_median: the median with every prediction times ``cold_ratio``: how well the *share*
+            of a cold prefill is predicted.
+        cases: how many resumed.
+    """
+
+    median: float
+    worst: float
+    cold_ratio: float
+    relative_median: float
+    cases: int
+
+    @property
+    def machine_changed(self) -> bool:
+        """Whether cold prefills alone are off by more than 15 %."""
+        return abs(self.cold_ratio - 1.0) > 0.15
+
+
+def prediction_error(summary: pd.DataFrame) -> PredictionError:
+    """Compare ``predicted_ms`` with ``total_ms`` in what :func:`predict` made of a summary.
+
+    Raises ``ValueError`` where no case resumed.
+    """
+    _check_cold(summary)
+    resumed = summary[summary["resume_point"] > 0]
+    if resumed.empty:
+        raise ValueError("no case resumed from a checkpoint: there is no prediction to compare.")
+    cold = summary[summary["policy"] == COLD]
+    cold_ratio = (cold["total_ms"] / cold["predicted_ms"]).median()
+    ratio = resumed["predicted_ms"] / resumed["total_ms"]
+    errors = (ratio - 1.0).abs()
+    return PredictionError(
+        median=float(errors.median()),
+        worst=float(errors.max()),
+        cold_ratio=float(cold_ratio),
+        relative_median=float((ratio * cold_ratio - 1.0).abs().median()),
+        cases=len(resumed),
+    )
+
+
 def _check_cold(table: pd.DataFrame) -> None:
     if not has_cold(table):
         raise ValueError(f"the table has no cold runs (policy {COLD!r}) to compare with.")

@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from sparselab.validation import check_integer
+
 Tokens = NDArray[np.int64]
 
 
@@ -39,14 +41,17 @@ def as_tokens(tokens: Any, vocab_size: int) -> Tokens:
 
 def random_tokens(length: int, vocab_size: int, seed: int) -> Tokens:
     """Return ``length`` token ids drawn uniformly; equal seeds give equal ids."""
+    seed = check_integer("seed", seed, minimum=0)
     return np.random.default_rng(seed).integers(0, vocab_size, length, dtype=np.int64)
 
 
 def diverging(tokens: Tokens, depth: int, length: int, vocab_size: int, seed: int) -> Tokens:
     """Return a prompt of ``length`` tokens that shares exactly ``depth`` with ``tokens``.
 
-    The rest is random, the first token of it surely another one than in ``tokens``.
+    The rest is random, the first token of it surely another one than in ``tokens``. ``ValueError``
+    for a depth that either prompt does not have.
     """
+    depth = check_integer("depth", depth, 0, min(length, tokens.size))
     prompt = random_tokens(length, vocab_size, seed)
     prompt[:depth] = tokens[:depth]
     if depth < min(length, tokens.size) and prompt[depth] == tokens[depth]:

@@ -7,6 +7,7 @@ the state zeroed the result must differ clearly, which catches a check that cann
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,11 @@ class Comparison:
     tolerance: float
     control: float | None
     scale: float
+
+    @property
+    def tolerance_used(self) -> float:
+        """The share of the tolerance that the one-shot difference takes; 1 is all of it."""
+        return self.one_shot / max(self.tolerance, sys.float_info.min)
 
 
 @dataclass(frozen=True)

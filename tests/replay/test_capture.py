@@ -100,6 +100,8 @@ def test_keep_drops_checkpoints_without_copying(entry):
         ([1, 2, 3], [0], 64, ValueError, "position must lie in 1..3, got 0"),
         ([1, 2, 3], [4], 64, ValueError, "position must lie in 1..3, got 4"),
         ([1, 2, 3], [1.5], 64, TypeError, "position must be an integer, got 1.5"),
+        ([1, 2, 3], 5, 64, TypeError, "positions must be a sequence .* or a Schedule, got 5"),
+        ([1, 2, 3], None, 64, TypeError, "positions must be a sequence .* got None"),
         ([1, 2, 3], [1], 0, ValueError, "chunk must be at least 1, got 0"),
         ([1, 2, 3], [1], 2.5, TypeError, "chunk must be an integer"),
     ],
@@ -111,7 +113,16 @@ def test_bad_input_is_named(tiny, tokens, positions, chunk, error, message):
 
 def test_what_does_not_fit_is_refused_with_the_number(tiny, prompt, monkeypatch):
     monkeypatch.setattr(devices, "available_bytes", lambda device: 20_000)
-    with pytest.raises(ValueError, match=r"the KV of 160 tokens needs .* GiB on cpu"):
+    with pytest.raises(ValueError, match=r"an entry of 160 tokens with 0 .* GiB on cpu"):
         replay.capture(tiny, prompt, [])
-    with pytest.raises(ValueError, match="an entry with 2 checkpoints needs"):
+    with pytest.raises(ValueError, match="an entry of 20 tokens with 2 checkpoints needs"):
         replay.capture(tiny, prompt[:20], [3, 10])
+
+
+def test_kv_and_checkpoints_must_fit_together_where_both_are_in_host_memory(
+    tiny, prompt, monkeypatch
+):
+    kv, states = 160 * tiny.kv_bytes_per_token, 2 * tiny.checkpoint_bytes
+    monkeypatch.setattr(devices, "available_bytes", lambda device: max(kv, states) + 1)
+    with pytest.raises(ValueError, match="an entry of 160 tokens with 2 checkpoints needs"):
+        replay.capture(tiny, prompt, [3, 10])

@@ -82,6 +82,25 @@ def test_entries_go_once_nothing_resumes_from_them(tiny, workload):
     assert not case.entries
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"chunk": 0}, "chunk must be at least 1, got 0"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"capacity": 0}, "capacity must be at least 1, got 0"),
+        ({"policy_options": {"blok": {}}}, r"unknown policy 'blok' \(did you mean 'block'\?\)"),
+    ],
+)
+def test_bad_arguments_are_named(tiny, workload, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        replay.measure_workload(tiny, workload, ("last",), **arguments, show_progress=False)
+
+
+def test_requests_come_as_a_workload(tiny, workload):
+    with pytest.raises(TypeError, match="workload must be a Workload, got list"):
+        replay.measure_workload(tiny, list(workload))
+
+
 def test_a_hashed_trace_has_no_tokens_to_run(tiny):
     trace = Workload("trace", [Request("a", [1, 2], length=1000)], "made up", unit=512)
     with pytest.raises(ValueError, match="ids of blocks of 512 tokens: a live replay needs token"):

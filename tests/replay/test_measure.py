@@ -177,6 +177,20 @@ def test_predictions_stand_beside_measurements():
     assert np.allclose(predicted["predicted_ms"], predicted["total_ms"])
 
 
+def test_how_far_predictions_are_off():
+    summary = replay.predict(replay.summarise(made_up_table()), PrefillCostModel(3.0, 0.5, 0.0))
+    exact = replay.prediction_error(summary)
+    assert (exact.median, exact.worst, exact.cold_ratio, exact.cases) == (0.0, 0.0, 1.0, 3)
+    assert not exact.machine_changed
+    # Twice as slow as when the costs were fitted: every prediction is half of what was measured.
+    slow = replay.prediction_error(summary.assign(total_ms=2 * summary["total_ms"]))
+    assert (slow.median, slow.worst, slow.cold_ratio) == (0.5, 0.5, 2.0)
+    assert slow.machine_changed
+    assert slow.relative_median == 0.0
+    with pytest.raises(ValueError, match="no case resumed from a checkpoint"):
+        replay.prediction_error(summary[summary["policy"] == "no_cache"])
+
+
 def test_what_cannot_be_fitted_is_refused():
     table = made_up_table()
     assert replay.can_fit(table)
@@ -197,10 +211,12 @@ def test_what_cannot_be_fitted_is_refused():
         ({"repeats": 0}, "repeats must be at least 1"),
         ({"length": 1}, "length must be at least 2"),
         ({"policy_options": {"blok": {}}}, "unknown policy 'blok'"),
+        ({"seed": -1}, "seed must be at least 0, got -1"),
+        ({"distribution": "quality"}, "distribution must be an OverlapDistribution, got str"),
     ],
 )
 def test_bad_arguments_are_named(tiny, arguments, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         replay.measure(tiny, **({"length": 60} | arguments), show_progress=False)
 
 
@@ -219,6 +235,26 @@ def test_calibration_fits_some_lengths_and_checks_others(tiny):
     # The cost model is a solver's G.
     uniform = sl.OverlapDistribution.uniform(120)
     sl.place("optimal", 120, 2, uniform, prefill_cost=result.cost_model)
+
+
+def test_lengths_to_calibrate_on_are_all_different():
+    for length in (8, 9, 13, 1000):
+        fit, check = replay.calibration_lengths(length)
+        assert len({*fit, *check}) == 6
+        assert max(fit) == length
+    with pytest.raises(ValueError, match="length must be at least 8, got 7"):
+        replay.calibration_lengths(7)
+
+
+def test_no_case_of_capture_cost_takes_the_baselines_place(tiny):
+    with pytest.raises(ValueError, match="cases must not be named 'plain prefill'"):
+        replay.measure_capture(tiny, 120, {"plain prefill": [30]})
+
+
+def test_capture_cost_takes_a_schedule(tiny):
+    cases = {"mine": sl.Schedule([30, 64], 120)}
+    table = replay.measure_capture(tiny, 120, cases, repeats=1, show_progress=False)
+    assert table["checkpoints"].tolist() == [0, 2]
 
 
 def test_capture_cost_compares_with_a_plain_prefill(tiny):

@@ -108,12 +108,13 @@ def test_a_resume_that_is_not_exact_fails(monkeypatch, capsys):
         (["--out", "runs.txt"], "--out must end in .csv or .parquet, got 'runs.txt'"),
         (["--policies", "balancd"], "unknown policy 'balancd' (did you mean 'balanced'?)"),
         (["--length", "0"], "length must be at least 1, got 0"),
-        (["--length", "2"], "length must be at least 3, got 2"),
+        (["--length", "2"], "length must be at least 8, got 2"),
         (["--option", "blok=3"], "unknown option 'blok'"),
         (["--depths", "99999"], "depth must lie in 0..1024, got 99999"),
         (["--chunk", "0"], "chunk must be at least 1, got 0"),
         (["--model", "no-such-model"], "model 'no-such-model' cannot be loaded"),
         (["--device", "tpu"], "unknown device 'tpu'"),
+        (["--seed", "-1"], "seed must be at least 0, got -1"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, arguments, message):
@@ -121,3 +122,24 @@ def test_bad_input_is_one_sentence_and_exit_code_2(capsys, arguments, message):
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_anything_is_timed(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(replay, "load_model", None)
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("")
+    for path in (tmp_path / "folder.csv", tmp_path / "file" / "runs.csv"):
+        assert main([*TINY, "--length", "60", "--out", str(path)]) == 2
+        assert capsys.readouterr().err.startswith("sparselab replay: ")
+    assert [path.name for path in (tmp_path / "folder.csv").iterdir()] == []
+
+
+def test_how_far_predictions_are_off_is_said():
+    found = {"median": 0.5, "worst": 0.6, "cold_ratio": 2.0, "relative_median": 0.1, "cases": 3}
+    text = command.prediction_text(found)
+    assert "off by 50% in the median and 60% at most, over 3 cases" in text
+    assert "a cold prefill takes 2.00 times what was predicted" in text
+    assert "machine" not in command.prediction_text(found | {"cold_ratio": 1.05})
+    assert "no request resumed" in command.prediction_text(None)

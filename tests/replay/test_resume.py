@@ -122,6 +122,12 @@ def test_bad_tokens_are_named(tiny, entry):
         replay.generate(tiny, replay.resume(tiny, entry, [1, 2]), 0)
 
 
+def test_only_the_model_that_computed_a_result_continues_it(tiny, prompt, entry):
+    other = replay.load_model("tiny", device="cpu", dtype="float32", seed=1)
+    with pytest.raises(ValueError, match="not computed by this model, 'tiny'"):
+        replay.generate(other, replay.resume(tiny, entry, prompt), 3)
+
+
 def test_a_copied_cache_is_independent(tiny, prompt, entry):
     cache = replay.resume(tiny, entry, prompt).cache
     copy = state.copy_cache(tiny.config, cache, 160)

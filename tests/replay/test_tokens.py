@@ -42,9 +42,20 @@ def test_a_diverging_prompt_shares_exactly_the_depth(vocabulary):
     # With two token ids a random continuation would agree by chance half of the time.
     prompt = random_tokens(50, vocabulary, seed=0)
     for depth in range(51):
-        for length in (depth, 50, 70):
-            if length >= depth:
-                other = diverging(prompt, depth, max(length, 1), vocabulary, seed=depth)
-                assert other.size == max(length, 1)
-                expected = min(depth, length)
-                assert common_prefix(prompt, other) == expected or length <= depth
+        for length in {max(depth, 1), 50, 70}:
+            other = diverging(prompt, depth, length, vocabulary, seed=depth)
+            assert other.size == length
+            assert common_prefix(prompt, other) == depth
+
+
+@pytest.mark.parametrize(("depth", "length"), [(-1, 50), (51, 60), (41, 40)])
+def test_a_depth_that_a_prompt_does_not_have_is_refused(depth, length):
+    prompt = random_tokens(50, 500, seed=0)
+    with pytest.raises(ValueError, match=f"depth must lie in .* got {depth}"):
+        diverging(prompt, depth, length, 500, seed=1)
+
+
+@pytest.mark.parametrize(("seed", "error"), [("a", TypeError), (1.5, TypeError), (-1, ValueError)])
+def test_a_seed_is_a_whole_number_from_0(seed, error):
+    with pytest.raises(error, match="seed must be"):
+        random_tokens(50, 500, seed=seed)

@@ -137,6 +137,7 @@ def workload_figure(table: pd.DataFrame, setting: str, workload: str) -> go.Figu
             y=ordered["total_ms"],
             mode="lines+markers",
             name=str(policy),
+            cliponaxis=False,
             line=style.line(),
             marker={"symbol": style.marker, "size": 11, "color": style.colour},
             customdata=ordered["budget"].map(lambda b: "none" if pd.isna(b) else f"{b:.0f}"),
