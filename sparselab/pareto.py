@@ -63,10 +63,11 @@ def pareto(
     Returns:
         A DataFrame, in grid order: ``label``, ``policy``, ``budget`` (missing where ignored),
         ``seed`` (missing without), every quantity of ``summary``; ``overlap_cost``,
-        ``clairvoyant_cost`` and their difference ``regret`` (see `regret.py`); ``non_dominated``:
-        no run of the same seed has fewer or as many checkpoints an entry and a lower or equal cost,
-        and one of them better; ``fullest``: the moments at which the cache held the most, as pairs
-        of KV tokens and checkpoints; whatever those weigh, no other moment held more bytes.
+        ``clairvoyant_cost`` and their difference ``regret`` (see `regret.py`, also on policies that
+        ignore the budget); ``non_dominated``: no run of the same seed has fewer or as many
+        checkpoints an entry and computes less or as much (``cost + extra_cost``), and one of them
+        better; ``fullest``: the moments at which the cache held the most, as pairs of KV tokens and
+        checkpoints; whatever those weigh, no other moment held more bytes.
     """
     import pandas
 
@@ -98,7 +99,7 @@ def pareto(
     frame["non_dominated"] = False
     for _, runs in frame.groupby("seed", dropna=False):
         frame.loc[runs.index, "non_dominated"] = non_dominated(
-            runs["checkpoints_per_entry"], runs["cost"]
+            runs["checkpoints_per_entry"], runs["cost"] + runs["extra_cost"]
         )
     return frame
 

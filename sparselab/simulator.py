@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 CAPTURES = ("resumed", "full")
 NO_POSITIONS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+NO_SPANS: NDArray[np.int64] = np.zeros((0, 2), dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +52,10 @@ class SimulationResult:
             (as text), ``arrival`` (seconds), ``length`` (tokens), ``measured`` (not warm-up),
             ``matched`` (the number of the request whose entry it matched, or -1), ``hit`` (overlap
             above 0), ``overlap``, ``resume_point``, ``recomputed`` and ``checkpoint_miss``
-            (= overlap - resume point: KV matched, state missing), all in tokens; ``extra_prefill``
-            (tokens computed again only to capture checkpoints, ``capture="full"``); ``cost``
-            (``G(length) - G(resume_point)``); ``positions`` stored and ``checkpoints``, their
+            (= overlap - resume point: KV matched, state missing), all in tokens; ``cost``
+            (``G(length) - G(resume_point)``); ``extra_prefill``, the tokens computed again only to
+            capture checkpoints (``capture="full"``), and ``extra_cost``, their ``G``, which no
+            other column counts; ``positions`` stored and ``checkpoints``, their
             number; of the whole cache after it ``retained_entries``, ``retained_kv_tokens`` and
             ``retained_checkpoints``; with an architecture also ``kv_bytes`` and
             ``checkpoint_bytes`` of the new entry, and ``retained_kv_bytes`` and
@@ -198,7 +200,7 @@ def _replay(
             planner.replan()
         held = NO_POSITIONS if parent is None else _within(parent.positions, overlap)
         resume_point = _deepest(held, request.length - 1)
-        stored, extra = capture_positions(
+        stored, again = capture_positions(
             planner.wanted(request, overlap, held), held, resume_point, planner.budget, capture
         )
         kv_tokens = request.length if planner.policy.stores_kv else 0
@@ -208,7 +210,7 @@ def _replay(
                 -1 if parent is None else parent.request,
                 overlap,
                 resume_point,
-                extra,
+                again,
                 stored,
                 kv_tokens,
                 len(cache),
@@ -225,8 +227,10 @@ def capture_positions(
     resume_point: int,
     budget: int | None,
     capture: str,
-) -> tuple[NDArray[np.int64], int]:
-    """Return the checkpoints that a new entry gets, and the extra tokens computed to get them.
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the checkpoints that a new entry gets, and the spans computed again to get them.
+
+    Spans are rows ``(start, end)`` of tokens.
 
     ``capture="resumed"`` is what one pass over the prompt can do. It computes only what follows
     the resume point, so only there can new checkpoints be captured; a wanted position at or before
@@ -235,7 +239,7 @@ def capture_positions(
 
     ``capture="full"`` puts them anywhere, as the paper's experiments do. Where a wanted position
     at or before the resume point is not held, tokens are computed again from the deepest held
-    checkpoint before it; these are counted, each once.
+    checkpoint before it, each once.
 
     Args:
         wanted: what the policy asks for, increasing.
@@ -252,13 +256,13 @@ def capture_positions(
         starts = np.concatenate(([0], held))[np.searchsorted(held, missing, side="right")]
         # Missing positions that start from one checkpoint are met on the way to the deepest.
         deepest = np.diff(starts, append=-1) != 0
-        return wanted, int((missing - starts)[deepest].sum())
+        return wanted, np.stack([starts, missing], axis=1)[deepest]
     stored = np.concatenate([wanted[:computed][is_held], wanted[computed:]])
     if budget is not None and stored.size < budget and held.size:
         others = held[~_among(held, stored)]
         free = budget - stored.size
         stored = np.sort(np.concatenate([stored, others[max(0, others.size - free) :]]))
-    return stored, 0
+    return stored, NO_SPANS
 
 
 def summarise(requests: pandas.DataFrame) -> dict[str, Any]:
@@ -266,10 +270,11 @@ def summarise(requests: pandas.DataFrame) -> dict[str, Any]:
 
     ``requests``, ``warmup_requests``, ``hits`` (overlap above 0), ``resumes`` (resume point above
     0); ``prompt_tokens`` = ``saved_tokens`` (resumed) + ``recomputed_tokens``; ``overlap_tokens`` =
-    ``saved_tokens`` + ``checkpoint_miss_tokens``; ``extra_prefill_tokens``; ``cost`` in the unit of
-    the prefill cost; the shares of prompt tokens that overlapped and were saved; the mean number
-    of checkpoints of a new entry; ``kv_tokens`` and ``checkpoints``: the most that the cache held
-    at once, and the same as ``kv_bytes`` and ``checkpoint_bytes`` (``None`` without an
+    ``saved_tokens`` + ``checkpoint_miss_tokens``; ``cost`` in the unit of the prefill cost; the
+    shares of prompt tokens that overlapped and were saved; ``extra_prefill_tokens`` and
+    ``extra_cost`` of what was computed again only to capture, which none of the others counts; the
+    mean number of checkpoints of a new entry; ``kv_tokens`` and ``checkpoints``: the most that the
+    cache held at once, and the same as ``kv_bytes`` and ``checkpoint_bytes`` (``None`` without an
     architecture).
     """
     measured = requests[requests["measured"]]
@@ -293,6 +298,7 @@ def summarise(requests: pandas.DataFrame) -> dict[str, Any]:
         "checkpoint_miss_tokens": total["checkpoint_miss"],
         "extra_prefill_tokens": int(measured["extra_prefill"].sum()),
         "cost": measured["cost"].to_numpy().sum().item(),
+        "extra_cost": measured["extra_cost"].to_numpy().sum().item(),
         "overlap_share": total["overlap"] / total["length"],
         "saved_share": total["resume_point"] / total["length"],
         "checkpoints_per_entry": float(measured["checkpoints"].mean()),
@@ -418,7 +424,7 @@ def _frame(
     """Return one row a request; see :class:`SimulationResult`."""
     import pandas
 
-    matched, overlap, resume, extra, positions, kv_tokens, *retained = zip(*rows, strict=True)
+    matched, overlap, resume, again, positions, kv_tokens, *retained = zip(*rows, strict=True)
     lengths, start, depth = workload.lengths(), np.array(resume), np.array(overlap)
     frame = pandas.DataFrame(
         {
@@ -433,8 +439,9 @@ def _frame(
             "resume_point": start,
             "recomputed": lengths - start,
             "checkpoint_miss": depth - start,
-            "extra_prefill": extra,
             "cost": cost[lengths] - cost[start],
+            "extra_prefill": [int((spans[:, 1] - spans[:, 0]).sum()) for spans in again],
+            "extra_cost": [(cost[spans[:, 1]] - cost[spans[:, 0]]).sum() for spans in again],
             "positions": positions,
             "checkpoints": [stored.size for stored in positions],
             "retained_entries": retained[0],

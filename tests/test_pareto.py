@@ -57,6 +57,15 @@ class TestGrid:
         alone = simulate(workload, "balanced", 3, capacity=3, architecture="qwen3.5-2b").summary
         assert {name: frame[name][1] for name in alone} == alone
 
+    def test_runs_are_ranked_by_all_that_they_compute(self, workload):
+        frame = run(workload, capture="full")
+        assert (frame["extra_cost"] > 0).any()
+        everything = frame["recomputed_tokens"] + frame["extra_prefill_tokens"]
+        expected = non_dominated(frame["checkpoints_per_entry"], everything)
+        assert frame["non_dominated"].tolist() == expected.tolist()
+        by_cost_alone = non_dominated(frame["checkpoints_per_entry"], frame["cost"])
+        assert expected.tolist() != by_cost_alone.tolist()
+
     def test_arguments_that_name_a_budget_run_once_with_it(self, workload):
         frame = run(workload, policies={"four": {"policy": "balanced", "budget": 4}, **POLICIES})
         assert frame["label"].tolist()[:3] == ["four", "balanced", "balanced"]

@@ -203,8 +203,8 @@ class TestCapture:
     held = np.array([10, 20, 30])
 
     def test_resumed_drops_what_lies_before_the_resume_point_unless_it_is_held(self):
-        stored, extra = capture_positions(np.array([5, 20, 50]), self.held, 30, None, "resumed")
-        assert (stored.tolist(), extra) == ([20, 50], 0)
+        stored, again = capture_positions(np.array([5, 20, 50]), self.held, 30, None, "resumed")
+        assert (stored.tolist(), again.tolist()) == ([20, 50], [])
 
     def test_free_slots_go_to_the_deepest_held_checkpoints(self):
         stored, _ = capture_positions(np.array([5, 20, 50]), self.held, 30, 3, "resumed")
@@ -215,11 +215,22 @@ class TestCapture:
     def test_full_counts_each_token_that_is_computed_again_once(self):
         # 12 and 15 are reached from 10, 15 on the way; 25 from 20; 50 lies in what is computed.
         wanted = np.array([12, 15, 20, 25, 50])
-        stored, extra = capture_positions(wanted, self.held, 30, 5, "full")
-        assert (stored.tolist(), extra) == (wanted.tolist(), 5 + 5)
+        stored, again = capture_positions(wanted, self.held, 30, 5, "full")
+        assert (stored.tolist(), again.tolist()) == (wanted.tolist(), [[10, 15], [20, 25]])
 
     def test_full_captures_for_free_what_is_computed_anyway(self):
-        assert capture_positions(np.array([50]), self.held, 30, 1, "full")[1] == 0
+        assert capture_positions(np.array([50]), self.held, 30, 1, "full")[1].size == 0
+
+    def test_what_is_computed_again_costs_what_those_tokens_do(self):
+        shallow = [f"ab{letter * 6}" for letter in "PQRSTU"]
+        prompts = workload_of("abcdefgh", "abcdefXX", *shallow, "abcdefXZ")
+        cost = 10 * np.arange(9)
+        result = simulate(prompts, "optimal", 1, Histogram(), capture="full", prefill_cost=cost)
+        # It resumes at 6, but most requests leave at 2: the first two tokens are computed again.
+        last = result.requests.iloc[-1]
+        assert (last["resume_point"], last["positions"].tolist()) == (6, [2])
+        assert (last["extra_prefill"], last["extra_cost"]) == (2, 20)
+        assert result.summary["extra_cost"] == result.requests["extra_cost"].sum()
 
 
 class TestEstimates:

@@ -126,7 +126,7 @@ def _regret(
 
 @lru_cache(maxsize=8)
 def _gammas(drift: Drift, budget: int, replan_every: int, repeats: int, seed: int) -> pd.DataFrame:
-    return measure_gammas(drift, budget, GAMMAS, replan_every, min(repeats, 3), seed)
+    return measure_gammas(drift, budget, GAMMAS, replan_every, repeats, seed)
 
 
 def _with_theorem_4(
