@@ -8,6 +8,8 @@ dropping both would hide a recurrent state that is ignored behind a convolution 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 TOKENS, CUT = 96, 60
 LARGEST_SHARE = 0.01
+
+Parameters = Iterable[torch.nn.Parameter]
 
 
 @dataclass(frozen=True)
@@ -53,8 +57,8 @@ def self_check(model: ReplayModel) -> SelfCheck:
     """Compare two calls with one and with lost states; ``ValueError`` where state is lost.
 
     Rounding in half precision alone can reach 1 % of a control. Where it does, the same weights
-    are compared once more in float32, in place and put back bit by bit. ``ValueError`` also where
-    the installed kernels do not compute the model at all.
+    are compared once more in float32, layer by layer in place, and put back bit by bit.
+    ``ValueError`` also where the installed kernels do not compute the model at all.
     """
     state.new_cache(model.config)  # refuses layers that replay does not know
     result = _compare(model)
@@ -113,15 +117,56 @@ def _differences(model: ReplayModel) -> SelfCheck:
 
 
 def _compare_in_float32(model: ReplayModel) -> SelfCheck:
-    """Compare with the weights widened to float32 for the time being."""
-    parameters = list(model.module.parameters())
-    narrow = [parameter.data for parameter in parameters]
-    needed = sum(4 * tensor.numel() for tensor in narrow)
+    """Compare with float32 weights, those of a layer only while it computes.
+
+    All weights at once would take three times the memory of the model in half precision.
+    """
+    layers = list(_layers(model.module))
+    in_layers = {parameter for layer in layers for parameter in layer.parameters()}
+    others = [parameter for parameter in model.module.parameters() if parameter not in in_layers]
+    largest = max((_elements(layer.parameters()) for layer in layers), default=0)
+    needed = 4 * (_elements(others) + largest)
     check_fits(f"the self-check of {model.name!r} in float32", needed, model.device)
-    try:
-        for parameter in parameters:
-            parameter.data = parameter.data.float()
+    with _widened(layers, others):
         return _compare(model)
+
+
+@contextmanager
+def _widened(layers: Sequence[torch.nn.Module], others: Parameters) -> Iterator[None]:
+    """Widen ``others`` to float32, and the weights of each layer during its calls; put all back."""
+    narrow: dict[torch.nn.Parameter, torch.Tensor] = {}
+
+    def widen(parameters: Parameters) -> None:
+        for parameter in parameters:
+            narrow[parameter] = parameter.data
+            parameter.data = parameter.data.float()
+
+    def put_back(parameters: Parameters) -> None:
+        for parameter in parameters:
+            parameter.data = narrow.pop(parameter)
+
+    hooks = []
+    try:
+        for layer in layers:
+            before = layer.register_forward_pre_hook(lambda layer, _: widen(layer.parameters()))
+            after = layer.register_forward_hook(lambda layer, *_: put_back(layer.parameters()))
+            hooks += [before, after]
+        widen(others)
+        yield
     finally:
-        for parameter, tensor in zip(parameters, narrow, strict=True):
-            parameter.data = tensor
+        for hook in hooks:
+            hook.remove()
+        put_back(list(narrow))
+
+
+def _elements(parameters: Parameters) -> int:
+    return sum(parameter.numel() for parameter in parameters)
+
+
+def _layers(module: torch.nn.Module) -> Iterator[torch.nn.Module]:
+    """Yield the modules of the outermost lists in a model: its layers."""
+    for child in module.children():
+        if isinstance(child, torch.nn.ModuleList):
+            yield from child
+        else:
+            yield from _layers(child)

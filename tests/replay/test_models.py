@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from sparselab import replay
-from sparselab.replay import devices, models, versions
+from sparselab.replay import devices, models, selfcheck, versions
 
 
 def test_the_tiny_model(tiny):
@@ -59,8 +59,6 @@ def test_the_self_check_says_that_the_state_matters(tiny):
 
 
 def test_widening_to_float32_for_the_self_check_puts_every_bit_back(models):
-    from sparselab.replay import selfcheck
-
     model = models("tiny", "bfloat16")
     before = [parameter.clone() for parameter in model.module.parameters()]
     result = selfcheck._compare_in_float32(model)
@@ -68,6 +66,38 @@ def test_widening_to_float32_for_the_self_check_puts_every_bit_back(models):
     for old, new in zip(before, model.module.parameters(), strict=True):
         assert new.dtype == old.dtype
         assert torch.equal(old, new)
+
+
+def test_one_layer_at_a_time_is_widened(models, monkeypatch):
+    model = models("tiny", "bfloat16")
+    layers = list(model.module.model.layers)
+    seen = []
+    original = type(layers[0]).forward
+
+    def forward(self, *arguments, **options):
+        dtypes = [{parameter.dtype for parameter in layer.parameters()} for layer in layers]
+        seen.append(dtypes)
+        assert dtypes[layers.index(self)] == {torch.float32}
+        return original(self, *arguments, **options)
+
+    monkeypatch.setattr(type(layers[0]), "forward", forward)
+    selfcheck._compare_in_float32(model)
+    assert seen
+    assert all(dtypes.count({torch.bfloat16}) == len(layers) - 1 for dtypes in seen)
+
+
+def test_a_self_check_that_fails_half_way_puts_the_weights_back(models, monkeypatch):
+    model = models("tiny", "bfloat16")
+    last = model.module.model.layers[-1]
+
+    def fail(*arguments, **options):
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr(last.mlp, "forward", fail)
+    with pytest.raises(ValueError, match=r"does not run in torch\.float32 .*no such kernel"):
+        selfcheck._compare_in_float32(model)
+    assert {parameter.dtype for parameter in model.module.parameters()} == {torch.bfloat16}
+    assert not any(layer._forward_pre_hooks for layer in model.module.model.layers)
 
 
 @pytest.mark.parametrize(
