@@ -15,7 +15,7 @@ from sparselab.replay.models import ReplayModel
 from sparselab.replay.offload import CheckpointWriter
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
-from sparselab.replay.resume import ResumeResult, restore_at
+from sparselab.replay.resume import ResumeResult, compute_rest
 from sparselab.replay.state import Tensors
 from sparselab.replay.tokens import Tokens, as_tokens
 
@@ -75,27 +75,17 @@ def extend(
     cuts = cut_plan(point, tokens.size, entry.chunk, wanted)
     check_capture_fits(model, tokens.size, len(wanted) - len(inherited))
     watch = Stopwatch(model.device)
-    writer = CheckpointWriter(model.device)
-    cache = restore_at(model, entry, point, entry.checkpoints.get(point, {}))
-    load_ms = watch.lap()
-    logits, captured = prefill(model, cache, tokens, point, cuts, wanted, writer)
-    writer.finish()
-    compute_ms = watch.lap()
-    result = ResumeResult(
-        tokens,
-        entry.overlap(tokens),
-        point,
-        logits,
-        cache,
-        load_ms,
-        compute_ms,
-        model.fingerprint,
-    )
+    result, captured = compute_rest(model, entry, tokens, point, cuts, watch, wanted)
     whole_cuts = tuple(cut for cut in entry.cuts if cut <= point) + cuts
-    checkpoints = inherited | captured
-    total_ms = load_ms + compute_ms
     return result, _entry(
-        model, tokens, cache, checkpoints, logits, entry.chunk, whole_cuts, total_ms
+        model,
+        tokens,
+        result.cache,
+        inherited | captured,
+        result.logits,
+        entry.chunk,
+        whole_cuts,
+        result.total_ms,
     )
 
 

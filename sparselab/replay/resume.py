@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,10 @@ from sparselab.replay import state
 from sparselab.replay.devices import Stopwatch
 from sparselab.replay.entry import Entry
 from sparselab.replay.models import ReplayModel
-from sparselab.replay.offload import to_device
+from sparselab.replay.offload import CheckpointWriter, to_device
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
+from sparselab.replay.state import Tensors
 from sparselab.replay.tokens import Tokens, as_tokens
 from sparselab.validation import check_integer
 
@@ -76,12 +77,31 @@ def resume(model: ReplayModel, entry: Entry, tokens: Any) -> ResumeResult:
     entry.check_model(model)
     watch = Stopwatch(model.device)
     point = entry.resume_point(tokens)
+    cuts = cut_plan(point, tokens.size, entry.chunk)
+    return compute_rest(model, entry, tokens, point, cuts, watch)[0]
+
+
+def compute_rest(
+    model: ReplayModel,
+    entry: Entry,
+    tokens: Tokens,
+    point: int,
+    cuts: Sequence[int],
+    watch: Stopwatch,
+    positions: Collection[int] = (),
+) -> tuple[ResumeResult, dict[int, Tensors]]:
+    """Restore the entry at ``point`` and compute the rest of ``tokens``, cut at ``cuts``.
+
+    Returns the result, timed by ``watch``, and the states copied at those cuts that are among
+    ``positions``.
+    """
     cache = restore_at(model, entry, point, entry.checkpoints.get(point, {}))
     load_ms = watch.lap()
-    cuts = cut_plan(point, tokens.size, entry.chunk)
-    logits, _ = prefill(model, cache, tokens, point, cuts)
+    writer = CheckpointWriter(model.device)
+    logits, captured = prefill(model, cache, tokens, point, cuts, positions, writer)
+    writer.finish()
     compute_ms = watch.lap()
-    return ResumeResult(
+    result = ResumeResult(
         tokens,
         entry.overlap(tokens),
         point,
@@ -91,6 +111,7 @@ def resume(model: ReplayModel, entry: Entry, tokens: Any) -> ResumeResult:
         compute_ms,
         model.fingerprint,
     )
+    return result, captured
 
 
 def restore_at(
