@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -56,13 +57,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv``; return 0, 2 for refused input, or 130 if interrupted."""
     arguments = build_parser().parse_args(argv)
     try:
-        return arguments.run(arguments)
+        code = arguments.run(arguments)
+        sys.stdout.flush()  # here, where a reader that has gone is no error
+        return code
     except KeyboardInterrupt:
         print(f"sparselab {arguments.command}: interrupted.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # The reader (`head`, say) has had enough: no error, but nothing more can be flushed.
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, TypeError, OSError, ImportError, MemoryError) as error:
         if arguments.traceback:

@@ -43,9 +43,10 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     """Give a temporary path beside ``target``; on success it replaces ``target`` in one step.
 
     If the body raises, ``target`` keeps what it had and the temporary file is removed. Missing
-    parent folders are made. Raises ``ValueError`` where ``target`` is a folder, or lies in a file.
+    parent folders are made; a link is followed. Raises ``ValueError`` where ``target`` is a folder
+    or a device, or lies in a file.
     """
-    target = Path(target)
+    target = Path(target).resolve()
     temporary = _temporary_beside(target)
     try:
         yield temporary
@@ -65,6 +66,8 @@ def _temporary_beside(target: Path) -> Path:
     """Make an empty file in the folder of ``target``, and that folder if it is missing."""
     if target.is_dir():
         raise ValueError(f"{target} is a folder, not a file to write.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{target} is a device or a pipe, not a file to write.")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

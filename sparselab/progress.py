@@ -57,7 +57,7 @@ def progress(
         if step != shown and (live or step > max(shown, 0)):
             shown = step
             seconds = time.monotonic() - started
-            text = f"{label}: {step:3d} % ({done} of {total}, {seconds:.1f} s)"
+            text = f"{label}: {100 * done // total:3d} % ({done} of {total}, {seconds:.1f} s)"
             stream.write(f"\r{text}\x1b[K" if live else f"{text}\n")
             stream.flush()
     if live:

@@ -1,6 +1,7 @@
 """The command line: answers for people and for scripts, and one sentence for what is wrong."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -206,3 +207,14 @@ def test_the_public_names_exist_whatever_was_imported_before():
         "assert callable(sl.pareto) and callable(sl.recompute) and callable(sl.simulate)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_reader_that_has_gone_is_no_error():
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    command = [sys.executable, "-m", "sparselab.cli", "policies"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0

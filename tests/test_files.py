@@ -65,6 +65,17 @@ class TestWriting:
         with pytest.raises(ValueError, match="a part of its path is a file"):
             check_writable(tmp_path / "runs.csv" / "inside.csv")
 
+    def test_a_link_is_followed_and_a_pipe_is_refused(self, tmp_path):
+        (tmp_path / "file").write_text("old")
+        (tmp_path / "link").symlink_to(tmp_path / "file")
+        write_text(tmp_path / "link", "new")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "file").read_text() == "new"
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ValueError, match="is a device or a pipe, not a file to write"):
+            write_text(tmp_path / "pipe", "")
+        assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
     def test_json_is_readable_by_people(self, tmp_path):
         write_json(tmp_path / "a.json", {"name": "ä", "rows": [1]})
         assert (tmp_path / "a.json").read_text(encoding="utf-8").startswith('{\n  "name": "ä"')

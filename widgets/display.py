@@ -8,6 +8,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from sparselab.export import PLOTLY_MIME
+from widgets.theme import FIGURE_CONFIG
 
 
 def mime_bundle(figure: go.Figure) -> dict[str, Any]:
@@ -18,8 +19,13 @@ def mime_bundle(figure: go.Figure) -> dict[str, Any]:
     """
     title = figure.layout.title.text or "Figure"
     return {
-        PLOTLY_MIME: json.loads(figure.to_json()),
-        "text/html": figure.to_html(full_html=False, include_plotlyjs=False, include_mathjax=False),
+        PLOTLY_MIME: json.loads(figure.to_json()) | {"config": FIGURE_CONFIG},
+        "text/html": figure.to_html(
+            full_html=False,
+            include_plotlyjs=False,
+            include_mathjax=False,
+            config=FIGURE_CONFIG,
+        ),
         "text/plain": f"{title} ({len(figure.data)} traces)",
     }
 

@@ -9,6 +9,7 @@ import plotly.graph_objects as go
 
 from sparselab.files import atomic_path, write_text
 from sparselab.validation import check_choice
+from widgets.theme import FIGURE_CONFIG
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,9 @@ def export(figure: go.Figure, table: pd.DataFrame, path: str | Path) -> Path:
         with atomic_path(path) as temporary:
             table.to_csv(temporary, index=False)
     elif kind == "html":
-        write_text(path, figure.to_html(include_plotlyjs=True, full_html=True))
+        write_text(
+            path, figure.to_html(include_plotlyjs=True, full_html=True, config=FIGURE_CONFIG)
+        )
     else:
         _save_picture(figure, path, kind)
     return path.resolve()

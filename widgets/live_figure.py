@@ -10,6 +10,8 @@ import plotly.graph_objects as go
 from plotly.basedatatypes import Undefined
 from traitlets import Any as AnyTrait
 
+from widgets import theme
+
 #: A figure, or the plain data ``{"data": [...], "layout": {...}}`` of one, which is much faster.
 Drawing: TypeAlias = "go.Figure | dict[str, Any]"
 
@@ -50,8 +52,7 @@ class LiveFigure(go.FigureWidget):
         super().__init__(figure)
         # Without it the figure keeps the width it was given before it had a place in the page.
         self._config = {
-            "responsive": True,
-            "displaylogo": False,
+            **theme.FIGURE_CONFIG,
             "edits": {"shapePosition": draggable_shapes},
         }
         self._is_complete = True

@@ -144,9 +144,11 @@ def run_notebook(
     why, ``traceback.txt`` holds the traceback, and the notebook is kept as far as it came.
     ``links`` is handed to :func:`sparselab.export.export_html`.
 
-    Raises ``ValueError`` or ``TypeError`` before anything runs for parameters that do not fit.
+    Raises ``ValueError`` or ``TypeError`` before anything runs for parameters that do not fit, and
+    for a ``folder`` that holds something else than a run.
     """
     notebook = Path(notebook)
+    check_replaceable(folder)
     check_number("timeout_s", timeout_s, above=0)
     source = read_notebook(notebook)
     passed = notebook_parameters(source, parameters, live)
@@ -264,6 +266,17 @@ def _write_notebook(notebook: NotebookNode, path: Path) -> None:
     import nbformat
 
     write_text(path, nbformat.writes(notebook) + "\n")
+
+
+def check_replaceable(folder: str | Path) -> None:
+    """Raise ``ValueError`` for a folder with something else in it than a run, or for a file."""
+    folder = Path(folder)
+    if not folder.exists():
+        return
+    if folder.is_symlink() or not folder.is_dir():
+        raise ValueError(f"{folder} is no folder of its own; name another one for the run.")
+    if any(folder.iterdir()) and not (folder / RECORD_FILE).is_file():
+        raise ValueError(f"{folder} holds something else than a run; name another folder.")
 
 
 @contextmanager

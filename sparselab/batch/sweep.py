@@ -49,6 +49,7 @@ from sparselab.batch.run import (
     PARTIAL_PREFIX,
     TRACEBACK_FILE,
     RunRecord,
+    check_replaceable,
     code_checksum,
     complete_folder,
     describe_run,
@@ -149,6 +150,8 @@ def run_sweep(
         with FileLock(sweep.output / LOCK_FILE, blocking=False):
             _remove_partial(sweep.output)
             records = _finished(sweep, rerun)
+            for run in sweep.runs:
+                check_replaceable(sweep.output / run.name)
             _run_missing(sweep, records, jobs, report)
             ordered = {run.name: records[run.name] for run in sweep.runs}
             write_index(sweep.output, sweep.title, ordered)

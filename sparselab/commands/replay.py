@@ -70,7 +70,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Verify, calibrate and measure, save and print; exit code 1 where a resume was not exact."""
+    """Verify, calibrate and measure, save and print; exit code 1 where a resume was not exact.
+
+    Interrupted, it keeps and shows what is finished, and the exit code is 130.
+    """
     check_output(arguments.out, ".csv", ".parquet")
     options = policy_options(arguments.option, arguments.policies)
     distribution = overlap_distribution(arguments.overlap, arguments.length)
@@ -122,6 +125,8 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(report)
     else:
         show(report)
+    if report["interrupted"]:
+        return 130
     return 0 if all(report.exact for report in reports.values()) else 1
 
 

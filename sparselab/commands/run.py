@@ -66,8 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     check_number("timeout_s", timeout_s, above=0)
     folder = Path(arguments.out) if arguments.out else _new_folder(notebook)
-    if folder.exists() and not (folder / "run.json").exists() and any(folder.iterdir()):
-        raise ValueError(f"--out {folder} holds something else than a run; name another folder.")
     record = run_notebook(
         notebook,
         folder,

@@ -298,3 +298,13 @@ def test_an_interrupted_sweep_calls_no_run_failed_and_can_be_continued(tmp_path:
 
     assert run_sweep(load_sweep(file))["tiny"].completed
     assert folders(output) == {"tiny"}
+
+
+def test_a_folder_with_something_else_in_it_is_not_replaced(sweep_file: Path) -> None:
+    mine = sweep_file.parent / "out" / "figure" / "data.csv"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    with pytest.raises(ValueError, match="figure holds something else than a run"):
+        run_sweep(load_sweep(sweep_file), jobs=1)
+    assert mine.read_text() == "mine"
+    assert folders(sweep_file.parent / "out") == {"figure"}

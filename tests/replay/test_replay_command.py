@@ -73,7 +73,7 @@ def test_an_interruption_before_the_first_run_is_one_sentence(monkeypatch, capsy
 
 def test_an_interruption_keeps_what_was_timed(monkeypatch, capsys, tmp_path):
     interrupt(monkeypatch, after=7)
-    assert main([*TINY, "--length", "60", "--out", str(tmp_path / "runs.csv")]) == 0
+    assert main([*TINY, "--length", "60", "--out", str(tmp_path / "runs.csv")]) == 130
     assert "interrupted: only the runs that were finished are shown" in capsys.readouterr().out
     assert len(pd.read_csv(tmp_path / "runs.csv")) == 5
 

@@ -165,3 +165,14 @@ def test_plain_bundle_leaves_plotly_js_to_the_page(squares):
     assert set(bundle) == {PLOTLY_MIME, "text/html", "text/plain"}
     assert len(json.dumps(bundle)) < 10_000
     assert "http" not in bundle["text/html"]
+
+
+def test_no_figure_offers_to_send_its_data_to_a_server(squares, tmp_path):
+    from widgets.display import mime_bundle
+
+    bundle = mime_bundle(squares.static())
+    assert bundle[PLOTLY_MIME]["config"]["showSendToCloud"] is False
+    assert '"showSendToCloud": false' in bundle["text/html"]
+    assert squares.view is not None  # makes the live figure
+    assert squares.figure._config["showSendToCloud"] is False
+    assert '"showSendToCloud": false' in squares.export(tmp_path / "page.html").read_text()

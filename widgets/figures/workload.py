@@ -114,6 +114,8 @@ def _axes(
             "anchor": "x3",
             "autorange": "reversed",
             "type": "category",
+            # Or "#332" counts as a number, and the axis forgets the others' names.
+            "autotypenumbers": "strict",
             "showgrid": False,
         },
     }

@@ -16,7 +16,12 @@ document.addEventListener("DOMContentLoaded", () => {
     const follows = followsPage(layout);
     if (follows) layout.font = { ...layout.font, color: textColour() };
     if (thumbnail) layout.width ??= 1000;
-    const config = { displaylogo: false, responsive: !thumbnail, staticPlot: thumbnail };
+    const config = {
+      displaylogo: false,
+      responsive: !thumbnail,
+      showSendToCloud: false,
+      staticPlot: thumbnail,
+    };
     Plotly.newPlot(holder, figure.data, layout, config);
     if (follows) {
       dark.addEventListener("change", () =>
