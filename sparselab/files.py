@@ -46,13 +46,13 @@ def atomic_path(target: str | Path) -> Iterator[Path]:
     parent folders are made; a link is followed. Raises ``ValueError`` where ``target`` is a folder
     or a device, or lies in a file.
     """
-    target = Path(target).resolve()
+    target = Path(target)
     temporary = _temporary_beside(target)
     try:
         yield temporary
         # mkstemp makes the file private; a saved result should have the usual permissions.
         temporary.chmod(0o666 & ~UMASK)
-        os.replace(temporary, target)
+        os.replace(temporary, os.path.realpath(target))
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -63,18 +63,19 @@ def check_writable(target: str | Path) -> None:
 
 
 def _temporary_beside(target: Path) -> Path:
-    """Make an empty file in the folder of ``target``, and that folder if it is missing."""
+    """Make an empty file in the folder of ``target``, following a link, and make that folder."""
     if target.is_dir():
         raise ValueError(f"{target} is a folder, not a file to write.")
     if target.exists() and not target.is_file():
         raise ValueError(f"{target} is a device or a pipe, not a file to write.")
+    folder = Path(os.path.realpath(target)).parent
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise ValueError(f"{target} cannot be written: a part of its path is a file.") from None
     # The suffix stays last, since writers such as pandas choose a format by it.
     handle, name = tempfile.mkstemp(
-        dir=target.parent, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-2:])
+        dir=folder, prefix=f".{target.stem}.", suffix="".join(target.suffixes[-2:])
     )
     os.close(handle)
     return Path(name)

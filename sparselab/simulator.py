@@ -426,6 +426,11 @@ def _frame(
 
     matched, overlap, resume, again, positions, kv_tokens, *retained = zip(*rows, strict=True)
     lengths, start, depth = workload.lengths(), np.array(resume), np.array(overlap)
+    spans = np.concatenate(again)
+    request = np.repeat(np.arange(len(rows)), [len(part) for part in again])
+    extra, extra_cost = np.zeros(len(rows), np.int64), np.zeros(len(rows), cost.dtype)
+    np.add.at(extra, request, spans[:, 1] - spans[:, 0])
+    np.add.at(extra_cost, request, cost[spans[:, 1]] - cost[spans[:, 0]])
     frame = pandas.DataFrame(
         {
             "request": np.arange(len(rows)),
@@ -440,8 +445,8 @@ def _frame(
             "recomputed": lengths - start,
             "checkpoint_miss": depth - start,
             "cost": cost[lengths] - cost[start],
-            "extra_prefill": [int((spans[:, 1] - spans[:, 0]).sum()) for spans in again],
-            "extra_cost": [(cost[spans[:, 1]] - cost[spans[:, 0]]).sum() for spans in again],
+            "extra_prefill": extra,
+            "extra_cost": extra_cost,
             "positions": positions,
             "checkpoints": [stored.size for stored in positions],
             "retained_entries": retained[0],

@@ -121,10 +121,10 @@ def _axis() -> dict[str, object]:
     }
 
 
-#: The template of every figure, as plain data: ``layout.template``.
 #: How every figure is shown. No button sends what it shows to a server.
 FIGURE_CONFIG = {"responsive": True, "displaylogo": False, "showSendToCloud": False}
 
+#: The template of every figure, as plain data: ``layout.template``.
 TEMPLATE = {
     "layout": {
         "colorway": list(HUES),

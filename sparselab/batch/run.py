@@ -274,9 +274,11 @@ def check_replaceable(folder: str | Path) -> None:
     if not folder.exists():
         return
     if folder.is_symlink() or not folder.is_dir():
-        raise ValueError(f"{folder} is no folder of its own; name another one for the run.")
+        raise ValueError(f"the run's folder {folder} is a file or a link; name another folder.")
     if any(folder.iterdir()) and not (folder / RECORD_FILE).is_file():
-        raise ValueError(f"{folder} holds something else than a run; name another folder.")
+        raise ValueError(
+            f"the run's folder {folder} holds something else than a run; name another folder."
+        )
 
 
 @contextmanager

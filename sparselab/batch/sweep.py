@@ -150,8 +150,6 @@ def run_sweep(
         with FileLock(sweep.output / LOCK_FILE, blocking=False):
             _remove_partial(sweep.output)
             records = _finished(sweep, rerun)
-            for run in sweep.runs:
-                check_replaceable(sweep.output / run.name)
             _run_missing(sweep, records, jobs, report)
             ordered = {run.name: records[run.name] for run in sweep.runs}
             write_index(sweep.output, sweep.title, ordered)
@@ -185,6 +183,8 @@ def _run_missing(
 ) -> None:
     """Run what is not in ``records`` and add it there."""
     missing = [run for run in sweep.runs if run.name not in records]
+    for run in missing:
+        check_replaceable(sweep.output / run.name)
     if records:
         report(_describe_kept(records, len(sweep.runs)))
     workers = _Workers(sweep, jobs)

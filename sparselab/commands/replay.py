@@ -255,18 +255,7 @@ def prediction_text(found: dict[str, Any] | None) -> str:
 
     if found is None:
         return "no request resumed from a checkpoint, so no resume was predicted"
-    error = PredictionError(**found)
-    text = (
-        f"predicted times are off by {error.median:.0%} in the median and {error.worst:.0%} at "
-        f"most, over {error.cases} cases that resumed"
-    )
-    if error.machine_changed:
-        text += (
-            f"; a cold prefill takes {error.cold_ratio:.2f} times what was predicted, so the "
-            "machine's speed has changed since the fit: relative to it they are off by "
-            f"{error.relative_median:.0%} in the median"
-        )
-    return text
+    return PredictionError(**found).verdict
 
 
 def show_table(title: str, table: pd.DataFrame) -> None:

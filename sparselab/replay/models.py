@@ -158,16 +158,17 @@ def load_model(
     config = random_models.configs().get(name)
     if config is not None:
         # Drawn in host memory in float32 whatever the device and dtype.
-        check_memory(name, config, chosen_device, chosen_dtype, torch.float32)
+        drawn = weight_bytes(config, torch.float32)
+        check_memory(name, weight_bytes(config, chosen_dtype), chosen_device, drawn)
         module = random_models.build(config, chosen_device, chosen_dtype, seed)
         return ReplayModel(name, module, chosen_device, chosen_dtype, f"random (seed {seed})")
     with _cannot_be_loaded(name):
         config = _pretrained_config(name)
-        weight_bytes(config, chosen_dtype)  # fails where the config describes no model
+        needed = weight_bytes(config, chosen_dtype)
     # Refuses a model whose cache replay does not know before its weights take up memory.
     state.new_cache(config)
     # Read into host memory whatever the device.
-    check_memory(name, config, chosen_device, chosen_dtype, chosen_dtype)
+    check_memory(name, needed, chosen_device, needed)
     with _cannot_be_loaded(name):
         module = _pretrained(name, chosen_dtype)
     return ReplayModel(
@@ -175,16 +176,13 @@ def load_model(
     )
 
 
-def check_memory(
-    name: str, config: Any, device: torch.device, dtype: torch.dtype, host_dtype: torch.dtype
-) -> None:
+def check_memory(name: str, needed: int, device: torch.device, needed_on_host: int) -> None:
     """Raise ``ValueError`` where a model fits not on its device, or not in host memory before.
 
-    ``host_dtype`` is that of the weights in host memory, where they are before they move.
+    Both are bytes of its weights, which are made in host memory before they move.
     """
-    check_fits(f"model {name!r}", weight_bytes(config, dtype), device)
-    needed = weight_bytes(config, host_dtype)
-    check_fits(f"making the weights of model {name!r}", needed, HOST)
+    check_fits(f"model {name!r}", needed, device)
+    check_fits(f"making the weights of model {name!r}", needed_on_host, HOST)
 
 
 def weight_bytes(config: Any, dtype: torch.dtype) -> int:

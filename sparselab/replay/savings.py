@@ -111,6 +111,21 @@ class PredictionError:
         """Whether cold prefills alone are off by more than 15 %."""
         return abs(self.cold_ratio - 1.0) > 0.15
 
+    @property
+    def verdict(self) -> str:
+        """The errors in one sentence, without its full stop."""
+        text = (
+            f"predicted times are off by {self.median:.0%} in the median and {self.worst:.0%} at "
+            f"most, over {self.cases} cases that resumed"
+        )
+        if self.machine_changed:
+            text += (
+                f"; a cold prefill takes {self.cold_ratio:.2f} times what was predicted, so the "
+                "machine's speed has changed since the fit: relative to it they are off by "
+                f"{self.relative_median:.0%} in the median"
+            )
+        return text
+
 
 def prediction_error(summary: pd.DataFrame) -> PredictionError:
     """Compare ``predicted_ms`` with ``total_ms`` in what :func:`predict` made of a summary.

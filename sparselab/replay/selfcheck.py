@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import torch
@@ -86,10 +87,11 @@ def _compare(model: ReplayModel) -> SelfCheck:
         return _differences(model)
     except Exception as error:  # of many types, by the kernel that fails
         dtype = next(model.module.parameters()).dtype
+        reason = shorten(str(error), 300, placeholder=" ...")
         raise ValueError(
             f"{model.name!r} ({model.config.model_type}) does not run in {dtype} on {model.device} "
-            f"with the kernels installed here ({type(error).__name__}: {error}): try another dtype "
-            "or device, or without the packages flash-linear-attention and causal-conv1d."
+            f"with the kernels installed here ({type(error).__name__}: {reason}): try another "
+            "dtype or device, or without the packages flash-linear-attention and causal-conv1d."
         ) from error
 
 
