@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from playwright.sync_api import Locator
 
+CONTRAST = """
+(root, selector) => {
+  const element = root.querySelector(selector);
+  const channels = colour => colour.match(/[0-9.]+/g).map(Number);
+  const luminance = colour => {
+    const [r, g, b] = channels(colour).slice(0, 3).map(v => v / 255)
+      .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const background = node => getComputedStyle(node).backgroundColor;
+  const clear = node => channels(background(node))[3] === 0;
+  let behind = element;
+  while (clear(behind) && behind.parentElement) behind = behind.parentElement;
+  const style = getComputedStyle(element);
+  const own = luminance(element instanceof SVGElement ? style.fill : style.color);
+  const paper = luminance(background(behind));
+  return (Math.max(own, paper) + 0.05) / (Math.min(own, paper) + 0.05);
+}
+"""
 
-def contrast(text: Locator) -> float:
-    """The contrast of an element's text (its fill in SVG) to its background, after WCAG 2.
 
-    The background is that of the nearest ancestor which is not transparent.
+def contrast(root: Locator, selector: str) -> float:
+    """The contrast to its background, after WCAG 2, of the first text in ``root`` that matches.
+
+    The colour is an element's fill in SVG; the background is that of the nearest ancestor which
+    is not transparent. The text is found and looked at in one step, since a redrawing between
+    the two would leave an element that is no longer in the page and has no colours.
     """
-    return text.first.evaluate(
-        """element => {
-          const channels = colour => colour.match(/[0-9.]+/g).map(Number);
-          const luminance = colour => {
-            const [r, g, b] = channels(colour).slice(0, 3).map(v => v / 255)
-              .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-            return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-          };
-          const background = node => getComputedStyle(node).backgroundColor;
-          const clear = node => channels(background(node))[3] === 0;
-          let behind = element;
-          while (clear(behind) && behind.parentElement) behind = behind.parentElement;
-          const style = getComputedStyle(element);
-          const own = luminance(element instanceof SVGElement ? style.fill : style.color);
-          const paper = luminance(background(behind));
-          return (Math.max(own, paper) + 0.05) / (Math.min(own, paper) + 0.05);
-        }"""
-    )
+    root.locator(selector).first.wait_for()
+    return root.evaluate(CONTRAST, selector)

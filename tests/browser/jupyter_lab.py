@@ -299,7 +299,7 @@ class PanelPage:
 
     def contrast(self) -> float:
         """Return the contrast of the axes' numbers to the page."""
-        return contrast(self.root.locator(".js-plotly-plot .xtick text"))
+        return contrast(self.root, ".js-plotly-plot .xtick text")
 
     def drawn_data(self) -> list[list[object]]:
         """Return what plotly has drawn: name, x and y of each trace."""

@@ -73,8 +73,9 @@ def test_every_plot_of_a_notebooks_page_is_drawn_in_light_and_dark(
             assert box is not None
             assert box["width"] > 300
             assert box["height"] > 150
-        assert contrast(page.locator(".jp-RenderedMarkdown p")) > 7
-        assert contrast(page.locator(".plotly-figure .xtick text, .plotly-figure .gtitle")) > 7
+        body = page.locator("body")
+        assert contrast(body, ".jp-RenderedMarkdown p") > 7
+        assert contrast(body, ".plotly-figure .xtick text, .plotly-figure .gtitle") > 7
         # Nothing is wider than the page: the reader never scrolls sideways.
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
         page.screenshot(path=SCREENSHOTS / f"page-{stem}-{scheme}.png", full_page=True)
@@ -86,13 +87,14 @@ def test_a_page_follows_a_change_from_light_to_dark(
 ) -> None:
     page = offline.open(run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html")
     page.wait_for_function(DRAWN)
-    assert contrast(page.locator(".plotly-figure .gtitle")) > 7
+    body = page.locator("body")
+    assert contrast(body, ".plotly-figure .gtitle") > 7
     page.emulate_media(color_scheme="dark")
     page.wait_for_function(
         "() => getComputedStyle(document.querySelector('.plotly-figure .gtitle')).fill"
         " === getComputedStyle(document.body).color"
     )
-    assert contrast(page.locator(".plotly-figure .gtitle")) > 7
+    assert contrast(body, ".plotly-figure .gtitle") > 7
 
 
 def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(
