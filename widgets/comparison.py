@@ -17,7 +17,6 @@ from widgets.theme import OWN
 
 # A power of two as the largest budget of a frontier: nearby budgets then share the solution.
 SMALLEST_MAX_BUDGET = 16
-FRONTIER_POINTS = (0, 1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 @dataclass(frozen=True)
@@ -64,7 +63,8 @@ class Comparison:
         unit: what ``G`` counts: ``"tokens"`` or ``"FLOPs"``.
         rows: one a policy, in the order asked for, ``your own`` last.
         frontier: the optimum for every budget up to the next power of two.
-        curves: for each policy that takes a budget, ``(budgets, E[r])``.
+        curves: for each policy that takes a budget, ``(checkpoints, E[r])`` for every budget that
+            the frontier covers. On a coarse grid there may be fewer checkpoints than allowed.
     """
 
     distribution: sl.OverlapDistribution
@@ -210,19 +210,32 @@ def _frontier(
 def _curve(
     policy: str, distribution: sl.OverlapDistribution, frontier: sl.Frontier, cost: _Key
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return budgets and ``E[r]``: every budget for the optimum, a few for the others."""
+    """Return checkpoints and ``E[r]`` for every budget: a line through a few would miss others."""
     if policy == "optimal":
         return np.arange(frontier.max_budget + 1, dtype=np.int32), frontier.expected
-    budgets = [m for m in FRONTIER_POINTS if m <= frontier.max_budget]
-    expected = [
-        sl.expected_recompute(
-            sl.place(policy, distribution.length, m, distribution, frontier.align, cost.values),
-            distribution,
-            cost.values,
-        )
-        for m in budgets
+    schedules = [
+        sl.place(policy, distribution.length, m, distribution, frontier.align, cost.values)
+        for m in range(frontier.max_budget + 1)
     ]
-    return np.array(budgets, dtype=np.int32), np.array(expected)
+    checkpoints = np.array([len(schedule) for schedule in schedules], dtype=np.int32)
+    return checkpoints, _expected_of_each(schedules, distribution, cost.values)
+
+
+def _expected_of_each(
+    schedules: Sequence[sl.Schedule],
+    distribution: sl.OverlapDistribution,
+    prefill_cost: NDArray[Any] | None,
+) -> NDArray[np.float64]:
+    """Return ``E[r]`` of each schedule, without a walk over all depths for each.
+
+    Of ``E[G(t)]`` each checkpoint ``c`` saves ``G(c)`` less ``G`` of the one before it, for all
+    requests that share at least ``c`` tokens.
+    """
+    cost = prefill_cost_values(prefill_cost, distribution.length)
+    without = recompute_without_cache(distribution, prefill_cost)
+    reaching = np.cumsum(distribution.pmf()[::-1])[::-1]
+    saved = [np.diff(cost[s.positions], prepend=0) @ reaching[s.positions] for s in schedules]
+    return np.maximum(without - np.array(saved), 0.0)
 
 
 def _price(

@@ -56,12 +56,23 @@ def test_nothing_left_to_recompute_is_infinitely_less():
     assert comparison.row("no_cache").excess == 0.0
 
 
-def test_curves_go_through_where_the_policies_stand(overlaps):
-    comparison = compare(overlaps, 8, POLICIES)
-    assert set(comparison.curves) == {"balanced", "optimal"}
-    for name, (budgets, expected) in comparison.curves.items():
-        here = expected[list(budgets).index(8)]
-        assert here == pytest.approx(comparison.row(name).expected, rel=1e-12)
+@pytest.mark.parametrize("budget", [0, 5, 11, 16, 37])
+@pytest.mark.parametrize("align", [1, 48])
+def test_curves_go_through_where_the_policies_stand_at_every_budget(overlaps, budget, align):
+    for cost in (None, np.arange(1001.0) ** 2):
+        comparison = compare(overlaps, budget, POLICIES, align, cost)
+        assert set(comparison.curves) == {"balanced", "optimal"}
+        for name, (checkpoints, expected) in comparison.curves.items():
+            row = comparison.row(name)
+            here = expected[checkpoints == len(row.schedule)]
+            assert np.isclose(here, row.expected, rtol=1e-9).any()
+
+
+def test_a_curve_is_what_the_public_function_gives_for_each_budget(overlaps):
+    checkpoints, expected = compare(overlaps, 8, ("balanced",)).curves["balanced"]
+    schedules = [sl.place("balanced", 1000, budget) for budget in range(17)]
+    assert checkpoints.tolist() == [len(schedule) for schedule in schedules]
+    assert expected == pytest.approx([sl.expected_recompute(s, overlaps) for s in schedules])
 
 
 def test_your_own_row_is_floored_to_the_grid_and_comes_last(overlaps):
