@@ -22,6 +22,7 @@ from widgets.comparison import Comparison, compare
 from widgets.figures import placement
 from widgets.overlap_source import FAMILIES, FILE, HAND, HAND_BINS, overlap_source, sources
 from widgets.panel import Panel
+from widgets.single_clicks import SingleClicks
 from widgets.theme import OWN
 
 TOKENS = "tokens"
@@ -156,6 +157,7 @@ class PlacementExplorer(Panel):
                 self, "policies", "Policies", "Which rows and lines are shown.", policy_choices()
             ),
             controls.row(*self._own_controls()),
+            SingleClicks(place=f".sparselab-panel .{placement.ADD_SUBPLOT}"),
         ]
 
     def _entry_controls(self) -> list[w.Widget]:
@@ -181,10 +183,9 @@ class PlacementExplorer(Panel):
                 self,
                 "length",
                 "Length N",
-                "Tokens in the retained prefix; type the number for an exact one.",
+                "Tokens in the retained prefix; its number can be typed.",
                 16,
                 LARGEST_LENGTH,
-                step=16,
                 unit="tokens",
             ),
             controls.steps(
@@ -305,8 +306,9 @@ class PlacementExplorer(Panel):
             self,
             "own",
             "Your checkpoints",
-            "Token positions separated by commas, or in the picture: click in the row 'your own' "
-            "to add one, drag its ring to move it, drag the ring out of the row to remove it.",
+            "Token positions separated by commas, or in the picture: click in the row 'your own', "
+            "and only there, to add one (a double click adds no second one); drag its ring to move "
+            "it, drag the ring out of the row to remove it.",
             "for example 4096, 12288",
         )
         positions.layout.width = "520px"

@@ -69,6 +69,43 @@ def test_own_checkpoints_are_moved_removed_and_added_with_the_pointer(panel: Pan
     assert panel.root.locator(".shapelayer path").count() == 2
 
 
+def test_only_the_row_of_the_readers_own_takes_clicks_and_a_double_click_is_one(
+    panel: PanelPage,
+) -> None:
+    x, y = handle(panel, 0)
+    mouse = panel.page.mouse
+    for subplot in ("xy", "xy2", "xy3"):
+        box = panel.root.locator(f".draglayer .{subplot} .nsewdrag").first.bounding_box()
+        assert box is not None
+        mouse.move(x + 60, box["y"] + 10, steps=5)
+        panel.page.wait_for_timeout(300)
+        mouse.click(x + 60, box["y"] + 10)
+        mouse.dblclick(x + 60, box["y"] + 10)
+        panel.settle()
+        assert own(panel) == [2048, 6144], subplot
+
+    x, y = handle(panel, 0)
+    mouse.move(x + 60, y, steps=5)
+    panel.page.wait_for_timeout(300)
+    mouse.dblclick(x + 60, y)
+    panel.settle()
+    assert len(own(panel)) == 3
+
+
+def test_a_typed_length_is_taken_to_the_token(panel: PanelPage) -> None:
+    number = panel.control("Length N").locator(".widget-readout").first
+    for typed in ("8191", "8192"):
+        drawn = panel.picture()
+        number.click()
+        panel.page.keyboard.press("Control+a")
+        panel.page.keyboard.type(typed)
+        panel.page.keyboard.press("Enter")
+        panel.wait_until_changed(drawn)
+        panel.settle()
+        assert panel.value("Length N") == typed
+        assert f"restrict({typed})" in panel.root.locator(".sparselab-code").inner_text()
+
+
 def test_own_checkpoints_are_edited_with_the_keyboard(panel: PanelPage) -> None:
     drawn = panel.picture()
     panel.write("Your checkpoints", "1000, 3000, 7000")

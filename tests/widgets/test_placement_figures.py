@@ -20,14 +20,51 @@ def trace(spec, name):
     return next(t for t in spec["data"] if t["name"] == name)
 
 
-@pytest.mark.parametrize("length", [1, 2, 16, 127, 128, 4096, 50_000])
-def test_the_histogram_holds_every_request_once(length):
+@pytest.mark.parametrize("length", [1, 2, 16, 127, 128, 4096, 10_001, 32_768, 50_000])
+def test_the_histogram_holds_every_request_once_in_equal_parts_from_0_to_n(length):
     spec = placement.comparison_spec(comparison(length, own=[1]))
     histogram = trace(spec, "overlaps")
     assert histogram["y"][:-1].sum() == pytest.approx(100, rel=1e-5)
+    assert (histogram["x"][0], histogram["x"][-1]) == (0, length)
     widths = np.diff(histogram["x"])
-    assert (widths[:-1] == widths[0]).all()
-    assert f"per {widths[0]:,} token" in spec["layout"]["yaxis"]["title"]["text"]
+    assert widths == pytest.approx(widths[0])
+
+
+def test_a_request_counts_in_the_part_where_its_depth_lies():
+    for length in (16, 1000, 4096, 10_001):
+        for depth in (0, length // 3, length // 2, length):
+            c = compare(sl.OverlapDistribution.point(length, depth), 1, ())
+            histogram = trace(placement.comparison_spec(c), "overlaps")
+            (part,) = np.flatnonzero(histogram["y"][:-1])
+            # N + 1 depths in parts of N: a depth may be drawn beside its part, by less than one.
+            assert histogram["x"][part] <= depth < histogram["x"][part + 1] + 1
+
+
+@pytest.mark.parametrize(
+    ("length", "words"), [(16, "1 token"), (32_768, "256 tokens"), (10_001, "78.1 tokens")]
+)
+def test_the_axis_says_how_wide_a_part_of_the_histogram_is(length, words):
+    title = placement.comparison_spec(comparison(length, own=[1]))["layout"]["yaxis"]["title"]
+    assert title["text"] == f"requests (%)<br>per {words}"
+
+
+def test_only_the_readers_own_row_takes_clicks():
+    c = comparison()
+    spec = placement.comparison_spec(c)
+    add, layout = spec["data"][placement.ADD_TRACE], spec["layout"]
+    assert placement.ADD_SUBPLOT == add["xaxis"] + add["yaxis"]
+    others = [t for t in spec["data"] if t is not add]
+    assert all(t.get("xaxis", "x") != add["xaxis"] for t in others)
+    # Its axes cover that row of the strips: half a row above and below the row's index.
+    low, high = layout["yaxis2"]["domain"]
+    bottom, top = layout["yaxis2"]["range"]
+    rows = [bottom + (y - low) / (high - low) * (top - bottom) for y in layout["yaxis6"]["domain"]]
+    assert rows == pytest.approx([len(c.rows) - 0.5, len(c.rows) - 1.5])
+    assert layout["xaxis4"]["domain"] == layout["xaxis"]["domain"]
+    assert layout["xaxis4"]["matches"] == "x"
+    assert add["visible"]
+    without = placement.comparison_spec(comparison(own=None))
+    assert not without["data"][placement.ADD_TRACE]["visible"]
 
 
 @pytest.mark.parametrize("name", [*POLICIES, OWN])

@@ -41,6 +41,8 @@ REMOVE_DISTANCE = 0.6
 # The indices of the traces that a panel ties clicks to, in `comparison_figure`.
 MARKS_TRACE = 2
 ADD_TRACE = 3
+# How plotly.js names the place of the second one in the page.
+ADD_SUBPLOT = "x4y6"
 
 
 def comparison_figure(comparison: Comparison) -> go.Figure:
@@ -56,6 +58,7 @@ def comparison_spec(comparison: Comparison) -> dict[str, Any]:
     return _spec(
         [
             *_depth_traces(comparison),
+            _add_trace(comparison),
             _now_trace(comparison, "x2", "y4"),
             _table_trace(comparison, "x3", "y5"),
             *(
@@ -69,6 +72,7 @@ def comparison_spec(comparison: Comparison) -> dict[str, Any]:
         ],
         height=720,
         **_depth_axes(comparison, [0.0, 0.57]),
+        **_add_axes(comparison, [0.0, 0.57]),
         xaxis2={**_budget_axis(comparison), "domain": [0.66, 1.0], "anchor": "y4"},
         yaxis4={**_cost_axis(comparison, "E[r]"), "domain": [0.56, 1.0], "anchor": "x2"},
         xaxis3={**_HIDDEN_AXIS, "domain": [0.625, 1.0], "anchor": "y5"},
@@ -119,17 +123,14 @@ def _depth_traces(comparison: Comparison) -> list[Trace]:
         _histogram_trace(comparison.distribution),
         _hover_trace(comparison),
         _marks_trace(comparison),
-        _add_trace(comparison),
     ]
 
 
 def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
     rows = comparison.rows
     labels = [_row_label(row) for row in rows]
-    width = _bin_width(comparison.distribution)
     title = theme.lines(f"Overlaps: {comparison.source}")
-    # The strips take what their rows need, the sawtooth the rest.
-    strips = 0.77 - min(0.32, 0.05 * (len(rows) + 1))
+    strips = _strips(comparison)
     return {
         "hovermode": "x",
         "hoversubplots": "axis",
@@ -164,11 +165,11 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "domain": [0.81, 1.0],
             "anchor": "x",
             "rangemode": "tozero",
-            "title": {"text": f"requests (%)<br>per {width:,} token{'s' * (width > 1)}"},
+            "title": {"text": f"requests (%)<br>per {_bin_words(comparison.distribution)}"},
             "ticksuffix": "",
         },
         "yaxis2": {
-            "domain": [strips, 0.77],
+            "domain": strips,
             "anchor": "x",
             "range": [len(rows) - 0.4, -0.6],
             "tickvals": list(range(len(rows))),
@@ -177,38 +178,48 @@ def _depth_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
             "fixedrange": True,
         },
         "yaxis3": {
-            "domain": [0.0, strips - 0.04],
+            "domain": [0.0, strips[0] - 0.04],
             "anchor": "x",
             **_cost_axis(comparison, "recompute r(t)"),
         },
     }
 
 
-def _bin_width(distribution: sl.OverlapDistribution) -> int:
-    return -(-(distribution.length + 1) // HISTOGRAM_BINS)
+def _strips(comparison: Comparison) -> list[float]:
+    """Return where the strips stand: they take what their rows need, the sawtooth the rest."""
+    return [0.77 - min(0.32, 0.05 * (len(comparison.rows) + 1)), 0.77]
+
+
+def _bins(distribution: sl.OverlapDistribution) -> int:
+    return min(HISTOGRAM_BINS, distribution.length + 1)
 
 
 def _histogram_trace(distribution: sl.OverlapDistribution) -> Trace:
-    """The share of requests in equal bins of depths, in per cent, as a filled step line."""
-    width = _bin_width(distribution)
-    bins = distribution.depths // width
-    shares = 100 * np.bincount(bins, distribution.probabilities())
-    count = -(-(distribution.length + 1) // width)
-    shares = np.pad(shares, (0, count - shares.size))
-    starts = np.arange(count, dtype=np.int32) * width
+    """The share of requests in equal parts of ``0..N``, in per cent, as a filled step line."""
+    bins = _bins(distribution)
+    part = distribution.depths * bins // (distribution.length + 1)
+    shares = 100 * np.bincount(part, distribution.probabilities(), minlength=bins)
     # One more corner closes the last step.
     return _scatter(
-        x=np.append(starts, np.int32(distribution.length + 1)),
+        x=np.linspace(0, distribution.length, bins + 1),
         y=np.append(shares, shares[-1]).astype(np.float32),
         yaxis="y",
         mode="lines",
         line={"shape": "hv", "width": 1, "color": theme.GREY},
         fill="tozeroy",
         fillcolor=theme.translucent(theme.GREY),
-        hovertemplate=f"%{{y:.3g}} % of requests in {width:,} depths from here<extra></extra>",
+        hovertemplate=f"%{{y:.3g}} % of requests in the {_bin_words(distribution)} from here"
+        "<extra></extra>",
         name="overlaps",
         showlegend=False,
     )
+
+
+def _bin_words(distribution: sl.OverlapDistribution) -> str:
+    """Return how wide a part of the histogram is: ``1 token``, ``256 tokens``, ``78.1 tokens``."""
+    width = (distribution.length + 1) / _bins(distribution)
+    number = f"{width:,.0f}" if abs(width - round(width)) < 0.05 else f"{width:,.1f}"
+    return f"{number} token{'s' * (number != '1')}"
 
 
 def _hover_trace(comparison: Comparison) -> Trace:
@@ -276,20 +287,47 @@ def _marks_trace(comparison: Comparison) -> Trace:
 
 
 def _add_trace(comparison: Comparison) -> Trace:
-    """Invisible points along the reader's own row, to be clicked to add a checkpoint there."""
-    names = [row.name for row in comparison.rows]
-    own = names.index(theme.OWN) if theme.OWN in names else None
-    count = 0 if own is None else min(HOVER_DEPTHS, comparison.length)
+    """Invisible points along the reader's own row, to be clicked to add a checkpoint there.
+
+    They have axes of their own, which cover just that row. On the other plots' axis the pointer
+    would find them from everywhere, and any click would add a checkpoint.
+    """
+    count = min(HOVER_DEPTHS, comparison.length)
     depths = np.linspace(0, comparison.length, count + 1).round().astype(np.int32)[1:]
     return _scatter(
         x=depths,
-        y=np.full(depths.size, own or 0, dtype=np.int16),
-        yaxis="y2",
+        y=np.zeros(depths.size, dtype=np.int8),
+        xaxis="x4",
+        yaxis="y6",
         **_INVISIBLE,
         hovertemplate="click: a checkpoint at %{x:,d}<extra></extra>",
         name="add",
         showlegend=False,
+        visible=_own_index(comparison) is not None,
     )
+
+
+def _add_axes(comparison: Comparison, domain: list[float]) -> dict[str, Any]:
+    """Return the axes of the reader's own row: the depths again, and the height of the row."""
+    low, high = _strips(comparison)
+    row = (high - low) / (len(comparison.rows) + 0.2)
+    top = high - row * ((_own_index(comparison) or 0) + 0.1)
+    return {
+        "xaxis4": {
+            "domain": domain,
+            "anchor": "y6",
+            "matches": "x",
+            "range": [0, comparison.length],
+            "visible": False,
+        },
+        "yaxis6": {**_HIDDEN_AXIS, "domain": [top - row, top], "anchor": "x4"},
+    }
+
+
+def _own_index(comparison: Comparison) -> int | None:
+    """Return which row is the reader's own, or ``None`` where it is not shown."""
+    names = [row.name for row in comparison.rows]
+    return names.index(theme.OWN) if theme.OWN in names else None
 
 
 def handles(comparison: Comparison) -> list[dict[str, Any]]:
@@ -298,10 +336,9 @@ def handles(comparison: Comparison) -> list[dict[str, Any]]:
     A path of a size in pixels has no corners to pull, so that a drag can only move it: its anchor
     is the depth and the row.
     """
-    names = [row.name for row in comparison.rows]
-    if theme.OWN not in names:
+    index = _own_index(comparison)
+    if index is None:
         return []
-    index = names.index(theme.OWN)
     return [
         {
             "type": "path",
@@ -380,7 +417,7 @@ def _budget_position(budgets: Any) -> NDArray[np.float64]:
 def _budget_axis(comparison: Comparison) -> dict[str, Any]:
     largest = max(
         [len(row.schedule) for row in comparison.rows]
-        + [int(budgets[-1]) for budgets, _ in comparison.curves.values()]
+        + [int(checkpoints.max()) for checkpoints, _ in comparison.curves.values()]
         + [comparison.budget, 1]
     )
     ticks = [tick for tick in BUDGET_TICKS if tick <= largest]
@@ -395,11 +432,11 @@ def _budget_axis(comparison: Comparison) -> dict[str, Any]:
 
 def _frontier_trace(comparison: Comparison, row: Row, xaxis: str, yaxis: str) -> Trace:
     """A line over budgets where the policy takes one, else nothing but its place in the legend."""
-    budgets, expected = comparison.curves.get(
+    checkpoints, expected = comparison.curves.get(
         row.name, (np.array([len(row.schedule)], dtype=np.int32), np.array([row.expected]))
     )
     return _scatter(
-        x=_budget_position(budgets),
+        x=_budget_position(checkpoints),
         y=expected,
         xaxis=xaxis,
         yaxis=yaxis,
