@@ -21,7 +21,10 @@ from numpy.typing import NDArray
 from sparselab.overlap import OverlapDistribution
 from sparselab.placement import Schedule
 from sparselab.recompute import PrefillCost, prefill_cost_values
-from sparselab.validation import check_choice, check_integer, check_number
+from sparselab.validation import check_choice, check_integer, check_number, check_token_count
+
+#: The longest entry of a relative histogram: depths times lengths then fit in 64 bits.
+LONGEST_RELATIVE = 2**31
 
 
 class Estimator(Protocol):
@@ -52,7 +55,8 @@ class Histogram:
 
     Args:
         relative: count ``depth / length`` instead of ``depth``. For an entry of ``N`` tokens the
-            observation ``(depth, length)`` then stands for depth ``depth * N // length``.
+            observation ``(depth, length)`` then stands for depth ``depth * N // length``, and no
+            entry may be longer than 2**31 tokens.
         beyond: what an absolute depth beyond the entry's length means for that entry:
             ``"count"`` it at the length (who shares more than the entry holds shares all of it)
             or ``"drop"`` it, as the paper does. Relative depths are never beyond.
@@ -74,7 +78,7 @@ class Histogram:
 
     def distribution(self, length: int, group: Hashable | None = None) -> OverlapDistribution:
         """Return the weights seen, as an entry of ``length`` tokens would see them."""
-        length = check_integer("length", length, minimum=1)
+        length = self._check_length(length)
         depths, lengths, weights = self._seen.arrays()
         if self.relative:
             depths = depths * length // lengths
@@ -84,13 +88,22 @@ class Histogram:
         # Very old weights can have faded to exactly 0.
         if not weights.any():
             return OverlapDistribution.uniform(length)
-        return OverlapDistribution(np.minimum(depths, length), weights, length)
+        # Equal depths stand together: added up here, they need no sorting there.
+        depths = np.minimum(depths, length)
+        starts = np.flatnonzero(np.diff(depths, prepend=-1))
+        return OverlapDistribution(depths[starts], np.add.reduceat(weights, starts), length)
 
     def _add(self, depth: int, length: int, weight: float) -> None:
-        length = check_integer("length", length, minimum=1)
+        length = self._check_length(length)
         depth = check_integer("depth", depth, 0, length)
         # The length only matters where depths are relative; without it equal depths share a slot.
         self._seen.add(depth, length if self.relative else 1, weight)
+
+    def _check_length(self, length: int) -> int:
+        length = check_token_count("length", length)
+        return (
+            check_integer("length", length, maximum=LONGEST_RELATIVE) if self.relative else length
+        )
 
     def __repr__(self) -> str:
         return f"Histogram(relative={self.relative}, beyond={self.beyond!r})"
@@ -184,6 +197,7 @@ class _Weights:
         self._slots: dict[tuple[int, int], int] = {}
         self._pairs: NDArray[np.int64] = np.zeros((2, 16), dtype=np.int64)
         self._weights = np.zeros(16, dtype=dtype)
+        self._order: NDArray[np.int64] = np.zeros(0, dtype=np.int64)  # slots by depth / length
 
     def add(self, depth: int, length: int, weight: float) -> None:
         slot = self._slots.setdefault((depth, length), len(self._slots))
@@ -197,9 +211,25 @@ class _Weights:
         self._weights *= factor
 
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[Any]]:
-        """Return depths, lengths and weights, one element a pair seen."""
-        used = len(self._slots)
-        return self._pairs[0, :used], self._pairs[1, :used], self._weights[:used]
+        """Return depths, lengths and weights, one element a pair seen, ``depth / length`` rising.
+
+        In this order the depths of any entry rise as well, so that none need be sorted: many
+        entries are planned for between two new pairs.
+        """
+        self._order_new()
+        depths, lengths = self._pairs
+        order = self._order
+        return depths[order], lengths[order], self._weights[order]
+
+    def _order_new(self) -> None:
+        """Bring the pairs added since the last time into the order."""
+        known, used = self._order.size, len(self._slots)
+        if known == used:
+            return
+        ratios = self._pairs[0, :used] / self._pairs[1, :used]
+        new = known + np.argsort(ratios[known:], kind="stable")
+        places = np.searchsorted(ratios[self._order], ratios[new], side="right")
+        self._order = np.insert(self._order, places, new)
 
 
 # -- bounds ------------------------------------------------------------------------------------

@@ -77,6 +77,11 @@ class TestHistogram:
         assert histogram.distribution(100) == OverlapDistribution([33], [1], 100)
         assert histogram.distribution(3) == OverlapDistribution([1], [1], 3)
 
+    def test_relative_depth_is_exact_up_to_the_longest_entry(self):
+        histogram = Histogram(relative=True)
+        histogram.observe(2**31 - 1, 2**31)
+        assert histogram.distribution(2**31 - 2).depths.tolist() == [2**31 - 3]
+
     def test_is_uniform_before_anything_was_seen_so_that_optimal_is_balanced(self):
         unknown = Histogram().distribution(99)
         assert unknown == OverlapDistribution.uniform(99)
@@ -181,6 +186,12 @@ class TestBadInput:
             (lambda: Histogram().observe(9, 8), ValueError, r"depth must lie in 0\.\.8, got 9"),
             (lambda: Histogram().observe(0, 0), ValueError, "length must be at least 1, got 0"),
             (lambda: Histogram().distribution(2.5), TypeError, "length must be an integer"),
+            (lambda: Histogram().observe(1, 2**53 + 1), ValueError, "length must be at most 9007"),
+            (
+                lambda: Histogram(relative=True).distribution(2**32),
+                ValueError,
+                "length must be at most 2147483648, got 4294967296",
+            ),
             (lambda: expected_tv(0, 3), ValueError, "samples must be at least 1, got 0"),
             (lambda: ks_quantile(5, 1.0), ValueError, "alpha must be less than 1, got 1"),
             (lambda: drift_bound(9, 1.0, 0, 3, 5), ValueError, "gamma must be less than 1"),

@@ -73,6 +73,14 @@ class TestWhatItHolds:
         assert of(rows) == of(shuffled)
         assert hash(of(rows)) == hash(of(shuffled))
 
+    def test_nor_does_it_where_many_roundings_add_up(self):
+        rng = np.random.default_rng(0)
+        weights, order = 10.0 ** rng.uniform(-9, 9, 300), rng.permutation(300)
+        depths = np.arange(300) % 4
+        assert OverlapDistribution(depths, weights, 9) == OverlapDistribution(
+            depths[order], weights[order], 9
+        )
+
     def test_huge_weights_neither_overflow_nor_vanish(self):
         dist = OverlapDistribution([0, 1], [1e308, 1e308], 1)
         assert dist.pmf().tolist() == [0.5, 0.5]
