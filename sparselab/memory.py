@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sparselab.architecture import HybridArchitecture
-from sparselab.validation import check_choice, check_integer
+from sparselab.validation import (
+    LARGEST_EXACT_INTEGER,
+    check_choice,
+    check_counts,
+    check_integer,
+    check_token_count,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,15 +43,13 @@ def checkpoint_count(
     ``ValueError`` for an unknown layout or a number out of range, ``TypeError`` for no integer.
     """
     check_choice("layout", layout, LAYOUTS)
-    check_integer("block_size", block_size, minimum=1)
-    check_integer("budget", budget, minimum=0)
-    tokens = np.asarray(length, dtype=np.int64)
-    if np.any(tokens < 0):
-        raise ValueError(f"length must be at least 0, got {tokens.min()}.")
+    check_token_count("block_size", block_size)
+    budget = check_integer("budget", budget, minimum=0)
+    tokens = check_counts("length", length)
     return {
         "dense": tokens,
         "block": tokens // block_size,
-        "sparse": np.minimum(tokens, budget),
+        "sparse": np.minimum(tokens, min(budget, LARGEST_EXACT_INTEGER)),
         "kv_only": np.zeros_like(tokens),
     }[layout]
 
@@ -53,9 +57,21 @@ def checkpoint_count(
 def entry_bytes(
     architecture: HybridArchitecture, length: ArrayLike, checkpoints: ArrayLike
 ) -> NDArray[np.int64]:
-    """Return the bytes of an entry of ``length`` tokens with that many ``checkpoints``."""
-    kv = np.asarray(length, dtype=np.int64) * architecture.kv_bytes_per_token
-    return kv + np.asarray(checkpoints, dtype=np.int64) * architecture.checkpoint_bytes
+    """Return the bytes of an entry of ``length`` tokens with that many ``checkpoints``.
+
+    Vectorised in both. Raises ``TypeError`` for no integers and ``ValueError`` for negative ones
+    and for entries whose bytes 64 bits do not hold.
+    """
+    tokens, kept = check_counts("length", length), check_counts("checkpoints", checkpoints)
+    per_token, each = architecture.kv_bytes_per_token, architecture.checkpoint_bytes
+    # Python's integers: these do not overflow.
+    longest, most = int(tokens.max(initial=0)), int(kept.max(initial=0))
+    if longest * per_token + most * each > np.iinfo(np.int64).max:
+        raise ValueError(
+            "length and checkpoints must weigh less than 2**63 bytes, got up to "
+            f"{longest} tokens and {most} checkpoints."
+        )
+    return tokens * per_token + kept * each
 
 
 def break_even_length(architecture: HybridArchitecture, checkpoints: int) -> float:
@@ -64,7 +80,7 @@ def break_even_length(architecture: HybridArchitecture, checkpoints: int) -> flo
     Shorter entries weigh mostly checkpoints, longer ones mostly KV. It is
     ``checkpoints * checkpoint_bytes / kv_bytes_per_token``; infinite without attention layers.
     """
-    check_integer("checkpoints", checkpoints, minimum=0)
+    checkpoints = check_integer("checkpoints", checkpoints, 0, LARGEST_EXACT_INTEGER)
     return checkpoints * architecture.checkpoint_kv_tokens if checkpoints else 0.0
 
 
@@ -82,8 +98,8 @@ def layouts_table(
     """
     import pandas as pd
 
-    check_integer("memory_bytes", memory_bytes, minimum=1)
-    tokens = np.array(list(lengths), dtype=np.int64)
+    check_integer("memory_bytes", memory_bytes, 1, LARGEST_EXACT_INTEGER)
+    tokens = check_counts("lengths", list(lengths))
     frames = []
     for layout in LAYOUTS:
         count = checkpoint_count(layout, tokens, block_size, budget)

@@ -30,15 +30,15 @@ def check_integer(
     try:
         number = operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} must be an integer, got {value!r}.") from None
+        raise TypeError(f"{name} must be an integer, got {shorten(value)}.") from None
     if isinstance(value, bool):
         raise TypeError(f"{name} must be an integer, got {value!r}.")
     if minimum is not None and maximum is not None and not minimum <= number <= maximum:
-        raise ValueError(f"{name} must lie in {minimum}..{maximum}, got {number}.")
+        raise ValueError(f"{name} must lie in {minimum}..{maximum}, got {shorten(number)}.")
     if minimum is not None and number < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {number}.")
+        raise ValueError(f"{name} must be at least {minimum}, got {shorten(number)}.")
     if maximum is not None and number > maximum:
-        raise ValueError(f"{name} must be at most {maximum}, got {number}.")
+        raise ValueError(f"{name} must be at most {maximum}, got {shorten(number)}.")
     return number
 
 
@@ -64,7 +64,7 @@ def check_number(
     Raises ``TypeError`` where it is no number and ``ValueError`` where it is outside.
     """
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise TypeError(f"{name} must be a number, got {value!r}.")
+        raise TypeError(f"{name} must be a number, got {shorten(value)}.")
     try:
         number = float(value)
     except OverflowError:
@@ -118,12 +118,33 @@ def check_integers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     array = check_vector(name, values)
     if not array.size:
         return array.astype(np.int64)
-    is_huge = array.dtype.kind == "O" and all(type(value) is int for value in array)
-    if is_huge or (array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max):
-        raise ValueError(f"{name} must be less than 2**63, got {shorten(max(array))}.")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"{name} must be integers, got {array.dtype} values such as {array[0]!r}.")
+    objects = array.dtype.kind == "O" and all(type(value) is int for value in array)
+    if array.dtype.kind not in "iu" and not objects:
+        found = array[:1].tolist()[0]
+        raise TypeError(f"{name} must be integers, got {array.dtype} values such as {found!r}.")
+    if objects or array.dtype.kind == "u":
+        least, most = int(array.min()), int(array.max())
+        if most >= 2**63:
+            raise ValueError(f"{name} must be less than 2**63, got {shorten(most)}.")
+        if least < -(2**63):
+            raise ValueError(f"{name} must be at least -2**63, got {shorten(least)}.")
     return array.astype(np.int64, copy=False)
+
+
+def check_counts(name: str, values: ArrayLike) -> NDArray[np.int64]:
+    """Return one count or an array of any shape as ``int64``, each in ``0..2**53``.
+
+    Raises ``TypeError`` where they are no integers and ``ValueError`` where one is outside.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError:  # lists of unequal lengths
+        raise ValueError(f"{name} must be a number or an array, got {shorten(values)}.") from None
+    flat = check_integers(name, array.ravel())
+    outside = flat[(flat < 0) | (flat > LARGEST_EXACT_INTEGER)]
+    if outside.size:
+        raise ValueError(f"{name} must lie in 0..{LARGEST_EXACT_INTEGER}, got {outside[0]}.")
+    return flat.reshape(array.shape)
 
 
 def nearest(value: Any, choices: Iterable[str]) -> str:

@@ -71,7 +71,11 @@ def test_family_table_agrees_with_the_published_sizes() -> None:
     ("arguments", "error", "message"),
     [
         ({"layout": "blok", "length": 1}, ValueError, "did you mean 'block'"),
-        ({"layout": "block", "length": -1}, ValueError, "length must be at least 0, got -1"),
+        ({"layout": "block", "length": -1}, ValueError, r"length must lie in 0\.\.\d+, got -1"),
+        ({"layout": "dense", "length": [1.5]}, TypeError, "length must be integers, got float64"),
+        ({"layout": "dense", "length": "9"}, TypeError, "length must be integers"),
+        ({"layout": "dense", "length": [[1], [1, 2]]}, ValueError, "length must be a number or"),
+        ({"layout": "block", "length": 1, "block_size": 10**30}, ValueError, "block_size must be"),
         ({"layout": "block", "length": 1, "block_size": 0}, ValueError, "block_size must be"),
         ({"layout": "sparse", "length": 1, "budget": -1}, ValueError, "budget must be at least 0"),
         ({"layout": "sparse", "length": 1, "budget": 1.5}, TypeError, "budget must be an integer"),
@@ -82,3 +86,28 @@ def test_bad_input_is_named(
 ) -> None:
     with pytest.raises(error, match=message):
         memory.checkpoint_count(**arguments)
+
+
+def test_a_budget_beyond_any_entry_is_a_checkpoint_a_token() -> None:
+    assert memory.checkpoint_count("sparse", 7, budget=10**30) == 7
+
+
+@pytest.mark.parametrize(
+    ("length", "checkpoints", "error", "message"),
+    [
+        (1.5, 0, TypeError, "length must be integers"),
+        (1, [0.5], TypeError, "checkpoints must be integers"),
+        (1, -1, ValueError, "checkpoints must lie in 0"),
+        (2**52, 0, ValueError, "must weigh less than 2..63 bytes, got up to 4503599627370496"),
+    ],
+)
+def test_bytes_are_never_those_of_rounded_or_overflowing_counts(
+    length: Any, checkpoints: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        memory.entry_bytes(SMALL, length, checkpoints)
+
+
+def test_tables_take_whole_lengths_only() -> None:
+    with pytest.raises(TypeError, match="lengths must be integers, got float64"):
+        memory.layouts_table(SMALL, [512.5])

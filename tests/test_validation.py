@@ -5,6 +5,7 @@ import pytest
 
 from sparselab.validation import (
     check_choice,
+    check_counts,
     check_integer,
     check_integers,
     check_number,
@@ -35,6 +36,13 @@ def test_anything_else_is_no_integer(value):
 def test_integers_outside_the_bounds_are_refused(bounds, message):
     with pytest.raises(ValueError, match=message):
         check_integer("n", 4, **bounds)
+
+
+@pytest.mark.parametrize("value", [10**400, 10**5000, [1] * 1000], ids=["long", "longer", "list"])
+def test_what_came_is_shown_in_short(value):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        check_integer("n", value, maximum=3)
+    assert len(str(caught.value)) < 100
 
 
 def test_numbers_within_the_bounds_become_floats():
@@ -99,6 +107,34 @@ class TestIntegerArrays:
     def test_what_64_bits_do_not_hold_is_refused(self, values):
         with pytest.raises(ValueError, match=r"ids must be less than 2\*\*63, got"):
             check_integers("ids", values)
+
+    def test_nor_what_lies_below_them(self):
+        with pytest.raises(ValueError, match=r"ids must be at least -2\*\*63, got -1000"):
+            check_integers("ids", [1, -(10**30)])
+
+    def test_python_integers_kept_as_objects_are_integers(self):
+        assert check_integers("ids", np.array([1, 2], object)).dtype == np.int64
+
+
+class TestCounts:
+    def test_they_may_have_any_shape(self):
+        assert check_counts("n", 3).shape == ()
+        assert check_counts("n", [[1, 2]]).tolist() == [[1, 2]]
+        assert check_counts("n", []).dtype == np.int64
+
+    @pytest.mark.parametrize("value", [-1, [0, 2**53 + 1]])
+    def test_others_than_doubles_count_are_refused(self, value):
+        with pytest.raises(ValueError, match=r"n must lie in 0\.\.9007199254740992, got"):
+            check_counts("n", value)
+
+    @pytest.mark.parametrize("value", [1.0, [True], "3", None])
+    def test_other_things_are_refused(self, value):
+        with pytest.raises(TypeError, match="n must be integers, got"):
+            check_counts("n", value)
+
+    def test_ragged_lists_are_refused(self):
+        with pytest.raises(ValueError, match="n must be a number or an array, got"):
+            check_counts("n", [[1], [1, 2]])
 
 
 def test_an_unknown_choice_comes_with_the_nearest_and_all_known():
