@@ -120,6 +120,10 @@ class Panel(HasTraits):
         """Return the present value of each parameter."""
         return {name: getattr(self, name) for name in sorted(self.trait_names(parameter=True))}
 
+    def drawn_parameters(self) -> dict[str, Any]:
+        """Return the parameters of the picture: the present ones, unless a panel draws later."""
+        return self.parameters()
+
     @property
     def result(self) -> Any:
         """What :meth:`compute` returns for the present parameters."""
@@ -172,6 +176,7 @@ class Panel(HasTraits):
         import ipywidgets as w
 
         from widgets import controls
+        from widgets.accessible_names import AccessibleNames
         from widgets.live_figure import LiveFigure
         from widgets.width_watcher import WidthWatcher
 
@@ -197,8 +202,10 @@ class Panel(HasTraits):
                 ),
                 *own_controls,
                 self._error_line,
+                AccessibleNames(),
                 WidthWatcher(layout=w.Layout(width="100%", height="0", margin="0")),
-                self.figure,
+                # A box of its own, so that on a narrow page the figure scrolls and nothing else.
+                w.VBox([self.figure], layout=w.Layout(width="100%")),
                 self._code_line,
                 self._export_row(),
             ],
@@ -283,7 +290,7 @@ class Panel(HasTraits):
         self._code_line.value = (
             "<small>The same in Python (one click selects it all):</small>"
             '<pre class="sparselab-code" tabindex="0" style="user-select: all; margin: 0; '
-            f'white-space: pre-wrap">{html.escape(self.code(self.parameters()))}</pre>'
+            f'white-space: pre-wrap">{html.escape(self.code(self.drawn_parameters()))}</pre>'
         )
 
     def _export_row(self) -> ipywidgets.Box:

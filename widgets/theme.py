@@ -34,11 +34,13 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 MARKERS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "star", "cross", "x")
 
 # Where a page offers its own text colour (JupyterLab, Voila, exported pages), text takes it and
-# has full contrast; anywhere else the grey above stands.
+# has full contrast; anywhere else the grey above stands. On a narrow page figures scroll: any
+# narrower, their legends would lie over their titles.
 CSS = """
 .js-plotly-plot .main-svg text:not(.hoverlayer *) {
   fill: var(--jp-content-font-color1, #797979) !important;
 }
+.sparselab-panel .js-plotly-plot { min-width: 760px; }
 .sparselab-computing { position: relative; }
 .sparselab-computing .js-plotly-plot { opacity: 0.4; }
 .sparselab-computing::after {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from jupyter_lab import Notebook, PanelPage
+from playwright.sync_api import expect
 
 PANEL = "from widgets import PlacementExplorer\npanel = PlacementExplorer(length=4096)\npanel"
 # The figures that the kernel would send to a page that is loaded anew.
@@ -60,3 +61,27 @@ def test_a_panel_comes_back_and_those_of_earlier_runs_of_its_cell_are_gone(
     notebook.save_and_reload()
     panel.wait_until_drawn()
     assert panel.value("Budget M") == moved
+
+
+LAYOUT = "from widgets import CheckpointLayout\npanel = CheckpointLayout()\npanel"
+UNNAMED = """
+panel => [...panel.querySelectorAll('[role="slider"], button, .widget-readout')]
+  .filter(part => !part.getAttribute('aria-label') && !part.innerText.trim())
+  .map(part => part.outerHTML)
+"""
+
+
+def test_handles_and_buttons_have_names_and_a_narrow_page_scrolls_the_figure_alone(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
+    panel = open_panel(LAYOUT)
+    assert panel.root.evaluate(UNNAMED) == []
+    for role, name in (("slider", "Budget M (checkpoints)"), ("button", "Play or pause")):
+        expect(panel.root.get_by_role(role, name=name)).to_be_visible()
+
+    panel.page.set_viewport_size({"width": 560, "height": 900})
+    panel.settle()
+    figure = panel.root.locator(".js-plotly-plot")
+    assert figure.evaluate("figure => figure._fullLayout.width") == 760
+    assert figure.evaluate("figure => figure.parentElement.clientWidth") < 560
+    assert panel.root.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
