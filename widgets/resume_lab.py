@@ -30,7 +30,8 @@ class ResumeLab(Panel):
 
     Nothing runs until the button is pressed: a run takes seconds to minutes. It runs beside the
     page, so that it can be stopped, and what is finished by then stays. Changed settings take
-    effect at the next run.
+    effect at the next run: until then picture, badges and code stay those of the last one, and the
+    status says so.
 
     Attributes:
         model: a random model's name, a folder or a hub id.
@@ -62,8 +63,7 @@ class ResumeLab(Panel):
     @classmethod
     def showing(cls, study: ResumeStudy) -> ResumeLab:
         """Return a panel with a study that was made already."""
-        settings = vars(study.settings) | {"compare": tuple(study.settings.compare)}
-        panel = cls(**settings)
+        panel = cls(**_parameters(study.settings))
         panel._result, panel._stale = study, False
         return panel
 
@@ -147,11 +147,11 @@ class ResumeLab(Panel):
         )
         self._stop_button.disabled = True
         self._progress = w.IntProgress(layout=w.Layout(width="220px"))
-        self._status = w.HTML(_status("Press Run: nothing has been measured yet."))
+        self._status = w.HTML()
         self._badges = w.HTML()
         if self._result is not None:
             self._show_progress(self._result)
-            self._status.value = _status(_ending(self._result))
+        self._show_standing()
         return [
             controls.row(*self._settings_controls()),
             controls.several(
@@ -189,11 +189,28 @@ class ResumeLab(Panel):
             integer("repeats", "Repeats", "Timed runs of each case; medians count.", 1, 20),
         ]
 
+    def drawn_parameters(self) -> dict[str, Any]:
+        """Return the settings of the run that is shown; before the first, the present ones."""
+        return self.parameters() if self._result is None else _parameters(self._result.settings)
+
     def _refresh(self) -> None:
         """Take note of changed settings; only the button starts a run."""
         if self._view is not None and not self.running:
             self._show_code()
-            self._status.value = _status("Settings changed: press Run.")
+            self._show_standing()
+
+    def _show_standing(self) -> None:
+        """Say how far the run that is shown came, and whether the settings are still its own."""
+        if self._result is None:
+            text = "Nothing has been measured yet: press Run."
+        else:
+            text = _ending(self._result)
+            if self.drawn_parameters() != self.parameters():
+                text += (
+                    " The settings have changed since: picture and code are of the earlier ones. "
+                    "Press Run for the present ones."
+                )
+        self._status.value = _status(text)
 
     def _first_picture(self) -> tuple[go.Figure, Exception | None]:
         """Return the picture of the last run, or an empty one, without starting a run."""
@@ -212,6 +229,7 @@ class ResumeLab(Panel):
             for study in resume_study.steps(settings):
                 self._result = study
                 self._show_progress(study)
+                self._show_code()
                 if time.monotonic() - drawn > SECONDS_BETWEEN_PICTURES:
                     self.figure.become(self.draw(study))
                     drawn = time.monotonic()
@@ -223,9 +241,12 @@ class ResumeLab(Panel):
         self._stale = not study.finished or settings != Settings(**self.parameters())
         self._set_running(False)
         if problem is None:
-            self._status.value = _status(_ending(study))
+            self._show_standing()
         else:
-            self._status.value = _status("The run failed.")
+            before = self._result is not None and self._result is not study
+            self._status.value = _status(
+                "The run failed." + " Picture and code are of the run before." * before
+            )
             self._say(problem)
 
     def _say(self, problem: Exception) -> None:
@@ -237,15 +258,13 @@ class ResumeLab(Panel):
         self._run_button.disabled = running
         self._stop_button.disabled = not running
         if running:
-            self._badges.value = ""
             self._progress.value = 0
 
     def _show_progress(self, study: ResumeStudy) -> None:
         self._progress.max = study.planned
         self._progress.value = study.done
         self._status.value = _status(f"{study.done} of {study.planned}: {study.doing} ...")
-        if not study.exactness.empty:
-            self._badges.value = badges(study.exactness)
+        self._badges.value = badges(study.exactness)
 
     @property
     def result(self) -> ResumeStudy:
@@ -258,6 +277,11 @@ class ResumeLab(Panel):
         if self._result is None:
             raise ValueError("nothing has been measured yet: press Run first.")
         return self._result
+
+
+def _parameters(settings: Settings) -> dict[str, Any]:
+    """Return settings as a panel's parameters."""
+    return vars(settings) | {"compare": tuple(settings.compare)}
 
 
 def badges(exactness: pd.DataFrame) -> str:

@@ -26,7 +26,7 @@ def click(panel, label):
 
 def test_run_draws_and_says_that_it_was_exact(open_panel):
     panel = open_panel(CODE.format(length=256, repeats=1))
-    expect(status(panel)).to_contain_text("nothing has been measured yet")
+    expect(status(panel)).to_contain_text("Nothing has been measured yet")
     before = panel.picture()
     click(panel, "Run")
     expect(status(panel)).to_contain_text("Finished: 12 timed runs.", timeout=2 * PATIENCE_MS)
@@ -35,6 +35,13 @@ def test_run_draws_and_says_that_it_was_exact(open_panel):
     expect(badges).to_have_count(4 * 3)
     expect(badges.filter(has_text="✘")).to_have_count(0)
     panel.wait_for_no_error()
+    # Other settings do not become those of the picture before they are run.
+    code = panel.root.locator(".sparselab-code").inner_text()
+    panel.press("Budget M", "ArrowRight")
+    expect(status(panel)).to_contain_text("The settings have changed since")
+    assert panel.root.locator(".sparselab-code").inner_text() == code
+    panel.press("Budget M", "ArrowLeft")
+    expect(status(panel)).to_have_text("Finished: 12 timed runs.")
     panel.notebook.use_theme("light")
     panel.screenshot("ResumeLab-light")
     panel.notebook.use_theme("dark")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pandas as pd
 import pytest
 
@@ -126,6 +128,50 @@ def test_a_run_fills_the_picture_the_badges_and_the_progress():
     assert any(len(trace.x) for trace in lab.figure.data)
     assert not lab._run_button.disabled
     assert lab._stop_button.disabled
+
+
+def test_changed_settings_leave_picture_and_code_of_the_run_and_the_status_says_so(study):
+    lab = ResumeLab.showing(study)
+    _ = lab.view
+    ran, finished = lab._code_line.value, lab._status.value
+    lab.budget = 7
+    assert lab._code_line.value == ran
+    assert "Finished: 12 timed runs. The settings have changed since" in lab._status.value
+    assert "picture and code are of the earlier ones" in lab._status.value
+    lab.budget = study.settings.budget
+    assert lab._status.value == finished
+
+
+def test_settings_changed_during_a_run_are_not_taken_for_those_of_the_run(monkeypatch):
+    lab = small_lab()
+    _ = lab.view
+    original = resume_study.steps
+
+    def changed_meanwhile(settings):
+        for study in original(settings):
+            lab.budget = 5
+            yield study
+
+    monkeypatch.setattr(resume_study, "steps", changed_meanwhile)
+    lab.start()
+    lab.wait(60)
+    assert lab.result.settings.budget == 2
+    assert "sl.place('optimal', 128, 2, " in html.unescape(lab._code_line.value)
+    assert "The settings have changed since" in lab._status.value
+
+
+def test_a_run_that_fails_to_load_leaves_the_last_one_as_it_was(study):
+    lab = ResumeLab.showing(study)
+    _ = lab.view
+    picture, code, badges = lab.figure.to_dict(), lab._code_line.value, lab._badges.value
+    lab.model = "no-such-model"
+    lab.start()
+    lab.wait(60)
+    assert "cannot be loaded" in lab.error
+    assert "The run failed. Picture and code are of the run before." in lab._status.value
+    assert (lab._code_line.value, lab._badges.value) == (code, badges)
+    assert "✔" in badges
+    assert lab.figure.to_dict() == picture
 
 
 def test_stopping_keeps_what_is_finished(monkeypatch):
