@@ -53,7 +53,8 @@ def export_html(
 
     ``title`` is the page's title; unless given, the notebook's first heading. ``links`` maps the
     file name of a notebook to the address that a link to it should have in the page (a link to
-    ``02_drift.ipynb`` may become ``../02_drift/02_drift.html``). The file appears whole or not at
+    ``02_drift.ipynb`` may become ``../02_drift/02_drift.html``). Of a link to any other notebook
+    only the text stays, since no such file lies beside the page. The file appears whole or not at
     all. Returns its path. Raises ``FileNotFoundError`` or ``ValueError`` where ``notebook`` is no
     readable notebook.
     """
@@ -166,12 +167,12 @@ def _output_data(notebook: NotebookNode) -> list[dict[str, Any]]:
 
 
 def _code_css() -> str:
-    """Return the colours of highlighted code, for light and for dark pages."""
+    """Return the colours of highlighted code, for paper and light pages, and for dark ones."""
     from pygments.formatters import HtmlFormatter
 
     light = HtmlFormatter(style="friendly").get_style_defs(".highlight")
     dark = HtmlFormatter(style="github-dark").get_style_defs(".highlight")
-    return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}"
+    return f"{light}\n@media screen and (prefers-color-scheme: dark) {{\n{dark}\n}}"
 
 
 def _exporter(links: Mapping[str, str]) -> Any:
@@ -193,6 +194,8 @@ def _exporter(links: Mapping[str, str]) -> Any:
             return mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", display="block")
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
+            if url.endswith(".ipynb") and "://" not in url and url not in links:
+                return text
             return super().link(text, links.get(url, url), title)
 
     class Exporter(HTMLExporter):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
@@ -66,8 +67,26 @@ def test_a_figure_keeps_its_data_and_cannot_end_its_script_element() -> None:
     assert [json.loads(text)["layout"]["title"]["text"] for text in found] == [title]
 
 
+PICTURE = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+)
+
+
 def test_nothing_is_loaded_from_outside_and_the_browser_is_told_to_refuse_it() -> None:
-    page = export.notebook_html(notebook(figure_output("first")))
+    table = pd.DataFrame({"M": [1, 2]}).style.format("{:.1f}").to_html()
+    page = export.notebook_html(
+        notebook(
+            figure_output("first"),
+            {"text/html": table, "text/plain": "a table"},
+            {"image/png": PICTURE, "text/plain": "a picture"},
+            {"text/markdown": FORMULA, "text/plain": "markdown"},
+            {"text/latex": "$$x^2$$", "text/plain": "a formula"},
+            text=f"{FORMULA}\n![inline](data:image/png;base64,{PICTURE})",
+        )
+    )
+    assert page.count(PICTURE) == 2
+    assert "<th" in page
+    assert page.count("<math ") == 4 + 4 + 1
     assert loaded_from_outside(page) == []
     for name in ("require.min.js", "MathJax.js", "mermaid.esm", "html-manager"):
         assert name not in without_plotly(page)
@@ -95,6 +114,14 @@ def test_links_to_notebooks_are_rewritten_and_others_left() -> None:
     assert 'href="https://arxiv.org/abs/2605.05219"' in page
 
 
+def test_of_a_link_to_a_notebook_that_has_no_page_the_text_stays() -> None:
+    page = export.notebook_html(notebook())
+    assert ".ipynb" not in page
+    assert "Next: drift, and" in page
+    elsewhere = notebook(text="[there](https://example.org/a.ipynb)")
+    assert 'href="https://example.org/a.ipynb"' in export.notebook_html(elsewhere)
+
+
 def test_a_live_widget_leaves_a_note_and_its_state_is_dropped() -> None:
     source = notebook({export.WIDGET_MIME: {"model_id": "x"}, "text/plain": "Panel()"})
     source.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
@@ -108,8 +135,10 @@ def test_data_of_a_private_media_type_is_left_out() -> None:
     assert "jp-OutputArea-child" not in page.split("<body>")[1]
 
 
-def test_the_page_follows_light_and_dark() -> None:
-    assert export.notebook_html(notebook()).count("@media (prefers-color-scheme: dark)") == 2
+def test_the_page_follows_light_and_dark_on_screen_and_is_light_on_paper() -> None:
+    page = export.notebook_html(notebook())
+    assert page.count("prefers-color-scheme: dark") == 2
+    assert page.count("@media screen and (prefers-color-scheme: dark)") == 2
 
 
 def test_the_title_is_the_first_heading_unless_given() -> None:

@@ -97,6 +97,54 @@ def test_a_page_follows_a_change_from_light_to_dark(
     assert contrast(body, ".plotly-figure .gtitle") > 7
 
 
+def test_on_a_narrow_page_figures_scroll_and_the_page_does_not(
+    run_notebook_case: Callable[[str], Path], offline: Offline
+) -> None:
+    page = offline.open(run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html")
+    page.set_viewport_size({"width": 420, "height": 900})
+    page.wait_for_function(DRAWN)
+    page.wait_for_function("() => document.querySelector('.main-svg').width.baseVal.value === 760")
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    titles = page.locator(".plotly-figure .gtitle")
+    for index in range(titles.count()):
+        figure = page.locator(".plotly-figure").nth(index)
+        title, legend = (figure.locator(part).first for part in (".gtitle", ".legend"))
+        if legend.count():
+            below = legend.evaluate("legend => legend.getBoundingClientRect().top")
+            assert title.evaluate("title => title.getBoundingClientRect().bottom") <= below
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_paper_every_figure_is_whole_and_dark_on_light(
+    run_notebook_case: Callable[[str], Path], offline: Offline, scheme: str
+) -> None:
+    page = offline.open(
+        run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html", scheme
+    )
+    page.wait_for_function(DRAWN)
+    page.emulate_media(media="print")
+    # A4 between its margins, in pixels; the window keeps its size, as it does when one prints.
+    page.add_style_tag(content="main { width: 700px; }")
+    body = page.locator("body")
+    assert body.evaluate("body => getComputedStyle(body).backgroundColor") == "rgb(255, 255, 255)"
+    for text in (".jp-RenderedMarkdown p", ".plotly-figure .gtitle"):
+        assert contrast(body, text) > 7
+    assert contrast(body, ".highlight .kn") > 4.5
+    for figure in page.locator(".plotly-figure").all():
+        place, drawing = figure.bounding_box(), figure.locator(".main-svg").first.bounding_box()
+        assert place is not None
+        assert drawing is not None
+        assert drawing["width"] == pytest.approx(place["width"], abs=1)
+        assert drawing["height"] == pytest.approx(place["height"], abs=8)
+        # It is the whole drawing in a smaller size, in each of its layers.
+        for layer in figure.locator(".main-svg").all():
+            shown = layer.evaluate("svg => svg.getScreenCTM().a * svg.getAttribute('width')")
+            assert shown == pytest.approx(drawing["width"], rel=0.01)
+    for code in page.locator(".highlight pre").all():
+        assert code.evaluate("code => code.scrollWidth <= code.clientWidth")
+    page.screenshot(path=SCREENSHOTS / f"page-on-paper-{scheme}.png", full_page=True)
+
+
 def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(
     run_notebook_case: Callable[[str], Path], offline: Offline
 ) -> None:

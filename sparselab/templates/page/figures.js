@@ -9,6 +9,13 @@ document.addEventListener("DOMContentLoaded", () => {
   const textColour = () =>
     getComputedStyle(document.documentElement).getPropertyValue("--text").trim();
 
+  // A drawing is as wide as it was on screen; with a view box, paper can have it in another size.
+  const scalable = (holder) => {
+    for (const svg of holder.querySelectorAll(".main-svg")) {
+      svg.setAttribute("viewBox", `0 0 ${svg.getAttribute("width")} ${svg.getAttribute("height")}`);
+    }
+  };
+
   const draw = (holder) => {
     const figure = JSON.parse(holder.querySelector("script").textContent);
     const thumbnail = holder.classList.contains("thumbnail");
@@ -22,8 +29,12 @@ document.addEventListener("DOMContentLoaded", () => {
       showSendToCloud: false,
       staticPlot: thumbnail,
     };
-    Plotly.newPlot(holder, figure.data, layout, config);
+    Plotly.newPlot(holder, figure.data, layout, config).then(() => {
+      scalable(holder);
+      holder.on("plotly_afterplot", () => scalable(holder));
+    });
     if (follows) {
+      holder.classList.add("follows-page");
       dark.addEventListener("change", () =>
         Plotly.relayout(holder, { "font.color": textColour() }));
     }
