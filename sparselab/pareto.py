@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sparselab.files import write_json
+from sparselab.files import open_text, parse_json, write_json
 from sparselab.placement import expand
 from sparselab.progress import progress
-from sparselab.provenance import provenance, version
+from sparselab.provenance import code_checksum, provenance
 from sparselab.recompute import prefill_cost_values
 from sparselab.regret import clairvoyant_cost, overlap_cost
 from sparselab.simulator import simulate
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
     import pandas
 
     from sparselab.workloads.workload import Workload
+
+# Looked up when the code is loaded: it is this code that runs, whatever is edited afterwards.
+CODE = code_checksum(("sparselab",))
+
+#: What each row has, besides the other quantities of a simulation's summary.
+COLUMNS = {
+    *("label", "policy", "budget", "seed", "checkpoints_per_entry", "cost", "extra_cost"),
+    *("overlap_cost", "clairvoyant_cost", "regret", "fullest"),
+}
 
 #: What :func:`pareto` runs unless told otherwise: the policies of the paper.
 DEFAULT_POLICIES = ("kv_only", "last", "branch", "block", "sqrt", "log", "balanced", "optimal")
@@ -53,7 +62,8 @@ def pareto(
         seeds: interleave the workload with each of these and run the grid on each; none keeps the
             requests in their order.
         folder: where each finished run is kept as a JSON file. Called again with the same
-            arguments, only what is missing there is run.
+            arguments by the same code, only what is missing there is run. A file that is damaged
+            is reported and made again.
         n_jobs: processes, -1 for one a core (joblib's counting).
         dask: the address of a running Dask scheduler, such as ``"tcp://10.0.0.1:8786"``, to run on
             instead (extra ``dask``).
@@ -81,19 +91,17 @@ def pareto(
         for label, arguments in _grid(policies, budgets)
     ]
     paths = _paths(folder, workloads, cells)
-    rows: dict[int, dict[str, Any]] = {
-        number: json.loads(path.read_text(encoding="utf-8"))["row"]
-        for number, path in enumerate(paths)
-        if path is not None and path.exists()
-    }
+    kept = [_kept_row(path, cell) for path, cell in zip(paths, cells, strict=True)]
+    rows = {number: row for number, row in enumerate(kept) if row is not None}
     missing = [number for number in range(len(cells)) if number not in rows]
     finished = _run_cells(cells, missing, workloads, n_jobs, dask)
     label = f"simulations of {workload.name}"
+    made_by = provenance() if folder is not None else {}
     for number, row in progress(finished, label, total=len(missing), enabled=show_progress):
         rows[number] = row
         path = paths[number]
         if path is not None:
-            write_json(path, {"row": row, **provenance()})
+            write_json(path, {"row": row, **made_by})
     frame = pandas.DataFrame([rows[number] for number in range(len(cells))])
     frame = frame.astype({"budget": "Int64", "seed": "Int64"})
     frame["non_dominated"] = False
@@ -164,16 +172,35 @@ def _paths(
     workloads: Mapping[int | None, Workload],
     cells: list[dict[str, Any]],
 ) -> list[Path | None]:
-    """Return where each run is kept: named by a hash of the requests, all arguments and version."""
+    """Return where each run is kept: named by a hash of requests, arguments and code."""
     if folder is None:
         return [None] * len(cells)
     import joblib
 
     prints = {seed: joblib.hash(workload.requests) for seed, workload in workloads.items()}
     return [
-        Path(folder) / f"{joblib.hash([version('sparselab'), prints[cell['seed']], cell])}.json"
-        for cell in cells
+        Path(folder) / f"{joblib.hash([CODE, prints[cell['seed']], cell])}.json" for cell in cells
     ]
+
+
+def _kept_row(path: Path | None, cell: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the row of the run ``cell`` that is kept at ``path``; ``None`` where it has to be run.
+
+    A file that holds no such row is as good as none; a warning says so.
+    """
+    if path is None or not path.exists():
+        return None
+    try:
+        with open_text(path) as stream:
+            content = parse_json(stream.read(), path)
+        row = content.get("row") if isinstance(content, dict) else None
+        if isinstance(row, dict) and row.keys() >= COLUMNS and row["label"] == cell["label"]:
+            return row
+        problem = f"{path} holds no row of a run."
+    except ValueError as error:
+        problem = str(error)
+    warnings.warn(f"{problem} The run is made again.", stacklevel=3)
+    return None
 
 
 def _run_cells(

@@ -112,6 +112,7 @@ def test_policies_lists_the_registry(capsys):
 def test_doctor_says_what_is_here_and_what_to_do_about_the_rest(capsys, monkeypatch):
     report = run_json(capsys, "doctor")
     assert report["versions"]["numpy"]
+    assert report["revision"]
     assert "quality" in report["shipped_datasets"]
     monkeypatch.setattr("sparselab.commands.doctor.find_browser", lambda: None)
     monkeypatch.setattr("sparselab.commands.doctor.PARTS", {"x": (("no_such_module",), "x", "y")})

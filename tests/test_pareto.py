@@ -170,6 +170,21 @@ class TestResume:
             pareto(workload, policies, [1], folder=tmp_path, show_progress=False)
         assert len(list(tmp_path.glob("*.json"))) == 2
 
+    def test_other_code_does_not_reuse_a_run(self, workload, tmp_path, monkeypatch):
+        run(workload, folder=tmp_path)
+        monkeypatch.setattr(import_module("sparselab.pareto"), "CODE", "edited")
+        run(workload, folder=tmp_path)
+        assert len(list(tmp_path.glob("*.json"))) == 10
+
+    @pytest.mark.parametrize("text", ["", "[]", "{}", '{"row": 5}', '{"row": {"label": "x"}}'])
+    def test_a_damaged_file_is_reported_and_made_again(self, workload, tmp_path, text):
+        first = run(workload, folder=tmp_path)
+        kept = next(tmp_path.glob("*.json"))
+        kept.write_text(text)
+        with pytest.warns(UserWarning, match=rf"{kept.name}.*The run is made again\."):
+            assert run(workload, folder=tmp_path).equals(first)
+        assert json.loads(kept.read_text())["row"]["requests"] == len(workload)
+
     def test_a_kept_run_says_what_made_it(self, workload, tmp_path):
         run(workload, folder=tmp_path)
         record = json.loads(next(tmp_path.glob("*.json")).read_text())

@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from sparselab.commands.arguments import add_json_argument, print_json
-from sparselab.provenance import versions
+from sparselab.provenance import revision, versions
 
 SUMMARY = "print versions, device, renderer and optional parts, and how to get what is missing"
 
@@ -24,7 +24,7 @@ PARTS = {
     ),
     "replay": (("torch", "transformers", "safetensors"), "replay", "live replay on a model"),
     "hub datasets": (("datasets",), "hub", "workloads from the Hugging Face hub"),
-    "dask": (("dask", "distributed"), "dask", "sweeps on a Dask cluster"),
+    "dask": (("dask", "distributed"), "dask", "sl.pareto on a Dask cluster"),
     "voila": (("voila",), "voila", "notebooks as web pages"),
 }
 
@@ -42,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         "python_executable": sys.executable,
         "cpu_cores": os.cpu_count(),
         "versions": versions(),
+        "revision": revision() or "unknown (no git checkout)",
         "device": compute_device(),
         "plotly_renderer": plotly_renderer(),
         "browser": find_browser(),
