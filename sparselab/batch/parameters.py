@@ -20,12 +20,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sparselab.validation import nearest
+from sparselab.validation import nearest, shorten
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
+# What Python's parser raises for text that is no literal or is nested too deeply for it.
+UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
+
 SIMPLE_TYPES = ("bool", "int", "float", "str")
+# What Python's parser raises, the latter two where brackets are nested too deeply for it.
 TYPES = (*SIMPLE_TYPES, *(f"list[{name}]" for name in SIMPLE_TYPES))
 
 
@@ -67,10 +71,10 @@ def read_parameters(notebook: NotebookNode) -> dict[str, Parameter]:
     source = cells[0].source
     try:
         statements = ast.parse(source).body
-    except SyntaxError as error:
-        raise ValueError(
-            f"the parameters cell is not valid Python (line {error.lineno})."
-        ) from None
+    except UNREADABLE as error:
+        line = getattr(error, "lineno", None)
+        where = f"line {line}" if line else "it cannot be parsed"
+        raise ValueError(f"the parameters cell is not valid Python ({where}).") from None
     comments = _comments(source)
     parameters = {}
     for statement in statements:
@@ -148,7 +152,7 @@ def _parameter(statement: ast.stmt, comment: str) -> Parameter:
         )
     try:
         default = ast.literal_eval(statement.value)
-    except ValueError:
+    except UNREADABLE:
         raise ValueError(f"{where}: the default of {name} must be a literal.") from None
     parameter = Parameter(name, type_name, annotation != type_name, default, comment)
     _check_value(parameter, default)
@@ -164,12 +168,19 @@ def _check_value(parameter: Parameter, value: Any) -> Any:
             return [_convert(item_type, item) for item in value]
     elif _fits(parameter.type, value):
         return _convert(parameter.type, value)
-    raise TypeError(f"parameter {parameter.name!r} must be {parameter.type_name}, got {value!r}.")
+    finite = " and finite" if "float" in parameter.type else ""
+    raise TypeError(
+        f"parameter {parameter.name!r} must be {parameter.type_name}{finite}, "
+        f"got {shorten(value, 80)}."
+    )
 
 
 def _fits(type_name: str, value: Any) -> bool:
     if type_name == "float":
-        return type(value) in (int, float) and math.isfinite(value)
+        try:
+            return type(value) in (int, float) and math.isfinite(value)
+        except OverflowError:  # an integer beyond the largest double
+            return False
     # bool is a subclass of int in Python but no number to a reader, so types must be equal.
     return type(value).__name__ == type_name
 
@@ -192,5 +203,5 @@ def _from_text(parameter: Parameter, text: str) -> Any:
         return [_from_text(Parameter(parameter.name, item_type, False, None, ""), i) for i in items]
     try:
         return ast.literal_eval(text)
-    except (ValueError, SyntaxError):
+    except UNREADABLE:
         return text

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sparselab.files import atomic_path
-from sparselab.validation import check_number
+from sparselab.validation import check_number, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 RESULT_MIME = "application/vnd.sparselab.result+json"
 MAX_TABLE_BYTES = 256 * 1024  # as Parquet; keeps executed notebooks below 1 MB
+MAX_UNIT = 32  # characters; it stands beside a number, in a line
 
 
 @dataclass(frozen=True)
@@ -72,16 +73,18 @@ class Results:
 def publish(name: str, value: Any, unit: str = "") -> None:
     """Hand over a result of this notebook under ``name``.
 
-    ``value`` is a number (a headline, shown on the index page of a sweep; ``unit`` goes with it)
-    or a table: a DataFrame, or a mapping or sequence that ``pandas.DataFrame`` accepts. ``name``
-    consists of letters, digits, ``_`` and ``-``, starts with a letter, and is used once in a
-    notebook.
+    ``value`` is a number (a headline, shown on the index page of a sweep; ``unit``, up to 32
+    characters of text, goes with it) or a table: a DataFrame, or a mapping or sequence that
+    ``pandas.DataFrame`` accepts. ``name`` consists of letters, digits, ``_`` and ``-``, starts
+    with a letter, and is used once in a notebook.
 
     Outside a notebook there is nobody to hand it to, and the value is only checked. Raises
     ``ValueError`` for a bad name, for a number that is not finite and for a table of more than
-    256 KiB as Parquet, ``TypeError`` for a value that is neither.
+    256 KiB as Parquet or for a bad unit, ``TypeError`` for a value that is neither and for a name
+    or unit that is no text.
     """
-    _check_name(name)
+    check_name(name)
+    check_unit(unit)
     if isinstance(value, (str, bytes, bool)):
         raise TypeError(f"{name} must be a number or a table, got {value!r}.")
     is_table = hasattr(value, "columns") or isinstance(value, (Mapping, list, tuple))
@@ -101,13 +104,15 @@ def publish(name: str, value: Any, unit: str = "") -> None:
 def collect(notebook: NotebookNode) -> Results:
     """Return everything that an executed notebook published.
 
-    Raises ``ValueError`` where it published two values under one name.
+    Raises ``ValueError`` where it published two values under one name, and ``ValueError`` or
+    ``TypeError`` for a name that :func:`publish` does not allow (it becomes that of a file).
     """
     import pandas as pd
 
     results = Results()
     for content in _published(notebook):
         name = content["name"]
+        check_name(name)
         if name in results.numbers or name in results.tables:
             raise ValueError(f"the notebook publishes {name!r} twice.")
         if "parquet" in content:
@@ -124,13 +129,24 @@ def _published(notebook: NotebookNode) -> list[dict[str, Any]]:
     return [o.data[RESULT_MIME] for o in outputs if RESULT_MIME in o.get("data", {})]
 
 
-def _check_name(name: Any) -> None:
+def check_name(name: Any) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for what cannot be the name of a published value."""
     if not isinstance(name, str):
         raise TypeError(f"name must be text, got {name!r}.")
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]{0,63}", name) or name == "numbers":
         raise ValueError(
             f"name must be up to 64 letters, digits, '_' or '-', start with a letter and not be "
             f"'numbers', got {name!r}."
+        )
+
+
+def check_unit(unit: Any) -> None:
+    """Raise ``TypeError`` or ``ValueError`` for what cannot be the unit of a published number."""
+    if not isinstance(unit, str):
+        raise TypeError(f"unit must be text, got {shorten(unit)}.")
+    if len(unit) > MAX_UNIT or not unit.isprintable():
+        raise ValueError(
+            f"unit must be up to {MAX_UNIT} printable characters, got {shorten(unit)}."
         )
 
 

@@ -88,6 +88,8 @@ def test_an_unknown_name_is_refused_with_the_nearest(known: dict[str, Parameter]
         ("gamma", "0.9"),
         ("gamma", True),
         ("gamma", float("nan")),
+        pytest.param("gamma", 10**400, id="beyond a double"),
+        pytest.param("gamma", 10**5000, id="beyond what Python writes out"),
         ("overlap", 3),
         ("live", 0),
         ("sizes", 3),
@@ -137,7 +139,17 @@ def test_text_is_read_by_the_parameters_type(
 
 @pytest.mark.parametrize(
     ("name", "text"),
-    [("budget", "four"), ("budget", "4.0"), ("live", "yes"), ("sizes", "1,x"), ("gamma", "inf")],
+    [
+        ("budget", "four"),
+        ("budget", "4.0"),
+        ("live", "yes"),
+        ("sizes", "1,x"),
+        ("sizes", "[{[]: 1}]"),
+        pytest.param("sizes", "[" * 9999, id="nested too deeply"),
+        ("gamma", "inf"),
+        pytest.param("gamma", "1" * 400, id="beyond a double"),
+        pytest.param("gamma", "1" * 5000, id="beyond an integer's digits"),
+    ],
 )
 def test_text_that_does_not_fit_is_refused(
     known: dict[str, Parameter], name: str, text: str

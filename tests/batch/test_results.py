@@ -75,6 +75,22 @@ def test_two_values_under_one_name_are_refused(published: nbformat.NotebookNode)
 
 
 @pytest.mark.parametrize(
+    ("unit", "error", "message"),
+    [
+        (3, TypeError, "unit must be text, got 3"),
+        (None, TypeError, "unit must be text, got None"),
+        ("x" * 33, ValueError, "unit must be up to 32 printable characters"),
+        ("to\nkens", ValueError, "unit must be up to 32 printable characters"),
+    ],
+)
+def test_a_unit_that_is_no_short_text_is_refused(
+    unit: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        publish("saved", 0.5, unit=unit)
+
+
+@pytest.mark.parametrize(
     ("name", "value", "error", "message"),
     [
         ("saved", float("nan"), ValueError, "saved must be finite"),
