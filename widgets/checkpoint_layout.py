@@ -41,7 +41,8 @@ class CheckpointLayout(Panel):
         policy: which places the checkpoints.
         budget: checkpoints allowed in an entry, for policies that need a budget.
         model: whose bytes are shown.
-        request: which request is shown, from 1; the last one if there are fewer.
+        request: which request is shown, from 0 as in the table of the simulation; the last one if
+            there are fewer.
     """
 
     title = "Checkpoint layout"
@@ -56,11 +57,11 @@ class CheckpointLayout(Panel):
 
     def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
         """Return the whole simulation and the view of the one request."""
-        check_integer("request", parameters["request"], minimum=1)
+        check_integer("request", parameters["request"], minimum=0)
         simulated = _simulate(
             _source(parameters), parameters["policy"], parameters["budget"], parameters["model"]
         )
-        number = min(parameters["request"], len(simulated.requests))
+        number = min(parameters["request"], len(simulated.requests) - 1)
         return simulated, request_view(simulated, number, _words(simulated))
 
     def draw(self, result: tuple[SimulationResult, RequestView]) -> dict[str, Any]:
@@ -74,14 +75,14 @@ class CheckpointLayout(Panel):
     def code(self, parameters: dict[str, Any]) -> str:
         """Return the simulation and the row that is shown."""
         source = _source(parameters)
-        shown = min(parameters["request"], len(source.workload))
+        shown = min(parameters["request"], len(source.workload) - 1)
         return "\n".join(
             (
                 "import sparselab as sl",
                 f"workload = {source.code}",
                 f"result = sl.simulate(workload, {parameters['policy']!r}, {parameters['budget']}, "
                 f"architecture={parameters['model']!r})",
-                f"print(result.requests.iloc[{shown - 1}])",
+                f"print(result.requests.iloc[{shown}])",
             )
         )
 
@@ -125,12 +126,12 @@ class CheckpointLayout(Panel):
             self,
             "request",
             "Request",
-            "Which request of the simulation is shown; the arrow keys step through them.",
-            1,
-            1,
+            "Which request of the simulation is shown, from 0; the arrow keys step through them.",
+            0,
+            0,
         )
         play = w.Play(
-            min=1,
+            min=0,
             interval=PLAY_INTERVAL_MS,
             tooltip="Play the requests one after another.",
         )
@@ -141,7 +142,7 @@ class CheckpointLayout(Panel):
             except EXPECTED_ERRORS:  # the error line says so
                 return
             # A request beyond the last one becomes the last one, as in the picture.
-            shown.max = play.max = requests
+            shown.max = play.max = requests - 1
 
         fit()
         link((shown, "value"), (play, "value"))
@@ -150,14 +151,14 @@ class CheckpointLayout(Panel):
 
 
 def request_view(simulated: SimulationResult, number: int, words: str) -> RequestView:
-    """Return what is to be drawn of request ``number``, counted from 1."""
+    """Return what is to be drawn of request ``number``, counted from 0."""
     frame = simulated.requests
-    row = frame.iloc[number - 1]
+    row = frame.iloc[number]
     entry = None if row["matched"] < 0 else frame.iloc[int(row["matched"])]
     name = simulated.parameters["architecture"]
     return RequestView(
         number=number,
-        matched=None if entry is None else int(row["matched"]) + 1,
+        matched=None if entry is None else int(row["matched"]),
         entry_length=0 if entry is None else int(entry["length"]),
         entry_positions=np.zeros(0, np.int64) if entry is None else entry["positions"],
         entry_keeps_kv=entry is not None and bool(entry["kv_bytes"]),

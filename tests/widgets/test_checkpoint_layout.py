@@ -42,7 +42,7 @@ def request_controls(panel: CheckpointLayout) -> tuple[ipywidgets.IntSlider, ipy
 
 @pytest.mark.parametrize("policy", ["balanced", "optimal", "block", "branch", "last", "kv_only"])
 def test_skipped_replayed_and_new_tokens_are_the_simulations(policy: str) -> None:
-    panel = CheckpointLayout(workload="system_prompts", policy=policy, budget=2, request=77)
+    panel = CheckpointLayout(workload="system_prompts", policy=policy, budget=2, request=76)
     workload = sl.workloads.load("system_prompts").interleave(0)
     row = sl.simulate(workload, policy, 2, architecture=panel.model).requests.iloc[76]
     shown = traces(panel)
@@ -55,7 +55,7 @@ def test_skipped_replayed_and_new_tokens_are_the_simulations(policy: str) -> Non
 
 
 def test_areas_are_bytes_to_one_scale() -> None:
-    panel = CheckpointLayout()
+    panel = CheckpointLayout(request=99)
     view = panel.result[1]
     shown = traces(panel)
     kv_bytes = view.entry_length * view.architecture.kv_bytes_per_token
@@ -82,9 +82,20 @@ def test_a_policy_that_keeps_nothing_draws_no_bytes() -> None:
 
 
 def test_the_first_request_matches_nothing_and_says_so() -> None:
-    spec = CheckpointLayout(request=1).static()
+    spec = CheckpointLayout(request=0).static()
     assert "shares no prefix with a retained entry" in spec.layout.title.text
     assert [note.text for note in spec.layout.annotations] == ["no retained entry matches"]
+
+
+def test_a_request_has_one_number_in_title_code_table_and_picture() -> None:
+    panel = CheckpointLayout(request=359)
+    assert "<br>Request 359 shares" in panel.static().layout.title.text
+    assert ".iloc[359]" in panel.code(panel.parameters())
+    row = panel.table(panel.result).iloc[359]
+    assert row["request"] == 359
+    assert f"entry of request {row['matched']}:" in panel.static().layout.title.text
+    ring = panel.static().data[-1]
+    assert (ring.x[0], ring.y[0]) == (359, 100 * row["resume_point"] / row["length"])
 
 
 def test_the_title_says_that_it_is_simulated() -> None:
@@ -98,33 +109,33 @@ def test_the_title_says_that_it_is_simulated() -> None:
 def test_a_shorter_workload_shows_its_last_request() -> None:
     panel = CheckpointLayout(request=300)
     panel.workload = "quality"
-    assert panel.result[1].number == 28
+    assert panel.result[1].number == 27
 
 
 def test_the_controls_and_the_code_say_the_last_request_too_where_there_are_fewer() -> None:
     panel = CheckpointLayout(workload="append_only_chat", request=100)
     assert ".iloc[21]" in panel.code(panel.parameters())
     slider, play = request_controls(panel)
-    assert panel.request == slider.value == play.value == slider.max == play.max == 22
+    assert panel.request == slider.value == play.value == slider.max == play.max == 21
     panel.request = 50
-    assert panel.request == slider.value == play.value == slider.max == 22
+    assert panel.request == slider.value == play.value == slider.max == 21
 
 
 def test_a_panel_whose_first_settings_are_refused_shows_its_controls() -> None:
     panel = CheckpointLayout(path="nowhere.jsonl")
     slider, _play = request_controls(panel)
     panel.path = ""
-    assert slider.max == 360
+    assert slider.max == 359
 
 
 def test_play_and_the_slider_move_together_and_know_how_many_requests_there_are() -> None:
     panel = CheckpointLayout(request=3)
     slider, play = request_controls(panel)
-    assert slider.max == play.max == 360
+    assert slider.max == play.max == 359
     play.value = 4
     assert panel.request == slider.value == 4
     panel.workload = "quality"
-    assert slider.max == play.max == 28
+    assert slider.max == play.max == 27
 
 
 def test_the_figure_is_changed_in_place_from_request_to_request() -> None:
@@ -143,7 +154,7 @@ def test_the_figure_is_changed_in_place_from_request_to_request() -> None:
         ({"workload": "qualty"}, "did you mean 'quality'"),
         ({"model": "qwen"}, "unknown preset 'qwen'"),
         ({"budget": -1}, "budget must be at least 0"),
-        ({"request": 0}, "request must be at least 1"),
+        ({"request": -1}, "request must be at least 0"),
         ({"path": "nowhere.jsonl"}, "no such file: nowhere.jsonl"),
     ],
 )
@@ -163,7 +174,7 @@ def test_a_file_of_ones_own_is_replayed_in_its_order(tmp_path: Path) -> None:
     file = tmp_path / "own.jsonl"
     rows = [{"group": "a", "tokens": list(range(40))}, {"group": "a", "tokens": list(range(50))}]
     file.write_text("\n".join(map(json.dumps, rows)))
-    panel = CheckpointLayout(path=str(file), policy="last", request=2)
+    panel = CheckpointLayout(path=str(file), policy="last", request=1)
     view = panel.result[1]
     assert (view.length, view.overlap, view.resume_point) == (50, 40, 40)
 

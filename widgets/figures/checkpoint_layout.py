@@ -3,7 +3,8 @@
 Three rows. On top the retained entry over its tokens, with **bytes as areas to one scale**: the
 attention KV is a low band over every token, each checkpoint a bar. Below it the request over the
 same tokens: what was skipped, what had to be replayed although its KV was there, what was new. At
-the bottom every request of the simulation, with a ring on the one shown.
+the bottom every request of the simulation, with a ring on the one shown. Where checkpoints stand
+close their bars overlap: each area is right, and what they cover together is less than their sum.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ BAR_WIDTHS = (0.012, 0.05)  # shares of the axis
 class RequestView:
     """What is shown: a request, the entry that it matched and the simulation around it.
 
-    ``number`` counts from 1. ``matched`` is the number of the request whose entry it matched, or
+    ``number`` counts from 0. ``matched`` is the number of the request whose entry it matched, or
     ``None``; ``entry_length`` (0 without one), ``entry_positions`` and ``entry_keeps_kv`` are that
     entry's. ``overlap``, ``resume_point`` and ``length`` are the request's, in tokens; ``stored``
     are the checkpoints of the entry that it became. ``overlap_shares`` and ``saved_shares`` are of
@@ -118,7 +119,7 @@ def _axes(view: RequestView, tokens: int, width: float) -> dict[str, Any]:
         "xaxis2": {
             "domain": [0, 1],
             "anchor": "y3",
-            "range": [0.5, view.saved_shares.size + 0.5],
+            "range": [-0.5, view.saved_shares.size - 0.5],
             "title": {"text": "request of the simulation"},
         },
         "yaxis3": {
@@ -247,7 +248,7 @@ def _stored_trace(view: RequestView) -> dict[str, Any]:
 
 
 def _timeline_traces(view: RequestView) -> list[dict[str, Any]]:
-    numbers = np.arange(1, view.saved_shares.size + 1)
+    numbers = np.arange(view.saved_shares.size)
     lines = (
         ("overlap", view.overlap_shares, REPLAYED, 0.35),
         ("skipped", view.saved_shares, SKIPPED, 0.6),
@@ -272,7 +273,7 @@ def _timeline_traces(view: RequestView) -> list[dict[str, Any]]:
         {
             "type": "scatter",
             "x": [view.number],
-            "y": [100 * view.saved_shares[view.number - 1]],
+            "y": [100 * view.saved_shares[view.number]],
             "xaxis": "x2",
             "yaxis": "y3",
             "mode": "markers",
