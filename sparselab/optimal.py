@@ -57,8 +57,8 @@ class Frontier:
             ``(M + 1,)``.
         exact: whether the costs are exact integers: integer weights and costs with
             ``total weight * G(N) < 2**53``. Elsewhere they are rounded as doubles are: each is the
-            cost of its schedule to about 1e-15 of itself, and above the least possible cost by at
-            most about 1e-15 of ``costs[0]``.
+            cost of its schedule to about 1e-15 of itself (unless it is subnormal), and above the
+            least possible cost by at most about 1e-15 of ``costs[0]``.
     """
 
     distribution: OverlapDistribution
@@ -205,7 +205,9 @@ def reference_frontier(
 
 def _check_arguments(distribution: Any, max_budget: Any, align: Any) -> tuple[int, int]:
     check_instance("distribution", distribution, OverlapDistribution)
-    return check_integer("max_budget", max_budget, minimum=0), check_token_count("align", align)
+    max_budget = check_integer("max_budget", max_budget, minimum=0)
+    check_integer("max_budget", max_budget, maximum=LARGEST_EXACT_INTEGER)
+    return max_budget, check_token_count("align", align)
 
 
 def _check_memory(max_budget: int, layers: int, count: int) -> None:

@@ -54,7 +54,8 @@ def clairvoyant_cost(result: SimulationResult, budget: int | None = None) -> int
         length = int(lengths[entry])
         frontier = optimal_frontier(
             OverlapDistribution.from_samples(hits["usable"].to_numpy(), length),
-            int(stored[entry]) if budget is None else budget,
+            # No entry holds more checkpoints than tokens.
+            int(stored[entry]) if budget is None else min(budget, length),
             result.parameters["align"],
             result.prefill_cost[: length + 1],
         )

@@ -36,7 +36,9 @@ def problems(draw, longest=9):
     """A small distribution (integer or float weights, zeros, duplicates), alignment and cost."""
     length = draw(st.integers(1, longest))
     depths = draw(st.lists(st.integers(0, length), min_size=1, max_size=7))
-    weight = draw(st.sampled_from([st.integers(0, 4), st.floats(0, 1e6, allow_subnormal=False)]))
+    # Below 1e-300 of the largest weight, costs are subnormal numbers and have few digits.
+    real = st.just(0.0) | st.floats(1e-250, 1e6)
+    weight = draw(st.sampled_from([st.integers(0, 4), real]))
     weights = draw(
         st.lists(weight, min_size=len(depths), max_size=len(depths)).filter(lambda w: max(w) > 0)
     )
@@ -274,6 +276,7 @@ class TestExactness:
     ("arguments", "error", "message"),
     [
         ({"max_budget": -1}, ValueError, "max_budget must be at least 0, got -1"),
+        ({"max_budget": 10**400}, ValueError, "max_budget must be at most 9007199254740992, got 1"),
         ({"max_budget": 2.0}, TypeError, "max_budget must be an integer, got 2.0"),
         ({"align": 0}, ValueError, "align must be at least 1, got 0"),
         ({"align": 10**30}, ValueError, "align must be at most 9007199254740992"),

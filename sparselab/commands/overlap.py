@@ -6,7 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from sparselab.commands.arguments import add_json_argument, parse_options, print_json
+from sparselab.commands.arguments import (
+    add_json_argument,
+    check_output,
+    parse_options,
+    print_json,
+)
 
 SUMMARY = "measure the overlaps of a trace or data set file into a CSV"
 
@@ -42,6 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         and Path(arguments.out).resolve() == Path(arguments.file).resolve()
     ):
         raise ValueError(f"--out must not be the file that is measured, got {arguments.out}.")
+    check_output(arguments.out, ".csv")
     name = arguments.format or workloads.recognise(arguments.file)
     options = parse_options(arguments.option, workloads.load)
     workload = workloads.load(name, arguments.file, **options)

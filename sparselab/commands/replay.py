@@ -17,13 +17,14 @@ from sparselab.commands.arguments import (
     print_json,
 )
 from sparselab.placement import Schedule, place, policies
-from sparselab.validation import check_choice
+from sparselab.validation import check_choice, check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from sparselab.replay import Calibration, ReplayModel, VerifyReport
 
+MOST_REPEATS = 10_000
 SUMMARY = "resume a live model under each policy: exactness, time measured and predicted, bytes"
 
 
@@ -75,6 +76,8 @@ def run(arguments: argparse.Namespace) -> int:
     Interrupted, it keeps and shows what is finished, and the exit code is 130.
     """
     check_output(arguments.out, ".csv", ".parquet")
+    check_integer("repeats", arguments.repeats, maximum=MOST_REPEATS)
+    check_integer("seed", arguments.seed, maximum=2**63 - 1)  # as PyTorch's generators take
     options = policy_options(arguments.option, arguments.policies)
     distribution = overlap_distribution(arguments.overlap, arguments.length)
     from transformers import logging

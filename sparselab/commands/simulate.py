@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from sparselab.workloads import Workload
 
 SUMMARY = "replay a workload through a cache of retained prompts under one policy"
+MOST_GIB = 2**23  # 2**53 bytes
 ESTIMATORS = ("histogram", "decayed", "entry-aware")
 
 
@@ -147,7 +149,10 @@ def _estimator(arguments: argparse.Namespace) -> Estimator:
 def _capacity_bytes(gib: float | None) -> int | None:
     from sparselab.validation import check_number
 
-    return None if gib is None else int(check_number("--capacity-gib", gib, above=0.0) * 2**30)
+    if gib is None:
+        return None
+    gib = check_number("--capacity-gib", gib, above=0.0, maximum=MOST_GIB)
+    return math.ceil(gib * 2**30)
 
 
 def _print(result: SimulationResult, costs: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sparselab.overlap import OverlapDistribution
 from sparselab.validation import check_instance, check_integer
-from sparselab.workloads.workload import Request, Workload
+from sparselab.workloads.workload import Request, Workload, check_request_count
 
 SUMMARY = "synthetic: groups of random anchors, overlaps drawn from an OverlapDistribution"
 
@@ -34,12 +34,17 @@ def load(
     if distribution is None:
         distribution = OverlapDistribution.uniform(4096)
     check_instance("distribution", distribution, OverlapDistribution)
-    groups = check_integer("groups", groups, minimum=1)
-    requests_per_group = check_integer("requests_per_group", requests_per_group, minimum=1)
+    groups = check_request_count("groups", groups)
+    requests_per_group = check_request_count("requests_per_group", requests_per_group)
     total = groups * requests_per_group
     # Every request may need an id of its own where it leaves its anchor.
-    vocabulary = check_integer("vocabulary", vocabulary, minimum=groups + total)
+    vocabulary = check_integer("vocabulary", vocabulary, minimum=1)
     check_integer("vocabulary", vocabulary, maximum=2**31)
+    if vocabulary < groups + total:
+        raise ValueError(
+            f"vocabulary must be at least {groups + total}, groups * (requests_per_group + 1), "
+            f"got {vocabulary}."
+        )
     rng = np.random.default_rng(check_integer("seed", seed, minimum=0))
 
     requests = []

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sparselab.validation import check_integer
-from sparselab.workloads.workload import Request, Workload
+from sparselab.workloads.workload import Request, Workload, check_request_count
 
 VOCABULARY = 200_000
 
@@ -33,7 +32,7 @@ def synthetic_documents(
         rng: the source of everything random.
         provenance: what to keep with the workload.
     """
-    check_integer("questions_per_document", questions_per_document, minimum=1)
+    check_request_count("questions_per_document", questions_per_document)
     fewest, most = question_tokens
     requests = []
     for number, length in enumerate(lengths.tolist()):

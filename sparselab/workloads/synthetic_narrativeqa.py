@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sparselab.shipped_data import data_folder
 from sparselab.validation import check_integer, check_number
 from sparselab.workloads.synthetic_documents import synthetic_documents
-from sparselab.workloads.workload import Workload
+from sparselab.workloads.workload import Workload, check_request_count
 
 SUMMARY = "synthetic stand-in shaped like NarrativeQA (random tokens, counted story lengths)"
 QUESTIONS_PER_STORY = 30
@@ -36,7 +36,7 @@ def load(
     """
     if path is not None:
         raise ValueError(f"path must be left out for a synthetic workload, got {path!r}.")
-    documents = check_integer("documents", documents, minimum=1)
+    documents = check_request_count("documents", documents)
     tokens_per_word = check_number("tokens_per_word", tokens_per_word, above=0.0, maximum=100.0)
     rng = np.random.default_rng(check_integer("seed", seed, minimum=0))
     lengths = np.maximum(1, np.rint(draw_words(documents, rng) * tokens_per_word)).astype(np.int64)

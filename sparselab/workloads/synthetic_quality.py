@@ -11,7 +11,7 @@ import numpy as np
 
 from sparselab.validation import check_integer
 from sparselab.workloads.synthetic_documents import synthetic_documents
-from sparselab.workloads.workload import Workload
+from sparselab.workloads.workload import Workload, check_request_count
 
 SUMMARY = "synthetic stand-in shaped like QuALITY (random tokens, published lengths)"
 ARTICLE_TOKENS = (2000, 8000)
@@ -28,7 +28,7 @@ def load(
     """Make ``documents`` articles with their questions; equal seeds give equal ones."""
     if path is not None:
         raise ValueError(f"path must be left out for a synthetic workload, got {path!r}.")
-    documents = check_integer("documents", documents, minimum=1)
+    documents = check_request_count("documents", documents)
     rng = np.random.default_rng(check_integer("seed", seed, minimum=0))
     return synthetic_documents(
         name="synthetic, shaped like QuALITY",

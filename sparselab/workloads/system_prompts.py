@@ -27,7 +27,7 @@ from sparselab.workloads.records import (
     read_table,
 )
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
-from sparselab.workloads.workload import Request, Workload
+from sparselab.workloads.workload import Request, Workload, check_request_count
 
 SUMMARY = "system prompts (folder of .md/.txt, or token-id JSONL) followed by user queries"
 QUERY_KEYS = ("query", "question", "prompt", "text")
@@ -46,7 +46,7 @@ def load(
     ``queries_per_prompt`` of them, starting again when all are dealt. Requests come prompt by
     prompt (see :meth:`Workload.interleave`); a group is a prompt.
     """
-    queries_per_prompt = check_integer("queries_per_prompt", queries_per_prompt, minimum=1)
+    queries_per_prompt = check_request_count("queries_per_prompt", queries_per_prompt)
     seed = check_integer("seed", seed, minimum=0)
     place = sample("system_prompts") if path is None else Path(path)
     query_file = sample("queries.jsonl") if queries is None else as_path("queries", queries)

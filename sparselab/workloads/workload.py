@@ -19,6 +19,18 @@ from sparselab.validation import (
 )
 from sparselab.workloads.prefix_index import PrefixIndex
 
+#: A loader that multiplies requests refuses to make more than this many of anything.
+MOST_REQUESTS = 10_000_000
+
+
+def check_request_count(name: str, value: Any) -> int:
+    """Return how many requests (or documents) to make: 1 to :data:`MOST_REQUESTS`.
+
+    Raises as :func:`sparselab.validation.check_integer` does.
+    """
+    number = check_integer(name, value, minimum=1)
+    return check_integer(name, number, maximum=MOST_REQUESTS)
+
 
 class Request:
     """One prompt.

@@ -47,6 +47,10 @@ def test_a_format_and_its_options_can_be_named(tmp_path, capsys):
         ([str(sample("chats.jsonl")), "--option", "path=1"], "--option must not set 'path'"),
         ([str(sample("chats.jsonl")), "--option", "tokenizer=[1]"], "tokenizer must be a str"),
         ([str(sample("trace_mooncake.jsonl")), "--option", "block_size=64"], "line 1: 'hash_ids'"),
+        (
+            [str(sample("system_prompts")), "--option", "queries_per_prompt=" + "9" * 20],
+            "queries_per_prompt must be at most 10000000, got 999",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path, capsys):
@@ -57,6 +61,25 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, message, tmp_path,
     assert captured.err.count("\n") == 1
     assert captured.out == ""
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("folder.csv", "is a folder, not a file to write"),
+        ("file/out.csv", "a part of its path is a file"),
+        ("out.txt", "--out must end in .csv, got"),
+        ("out.csv.gz", "--out must end in .csv, got"),
+    ],
+)
+def test_where_nothing_can_be_written_nothing_is_measured(
+    out, message, tmp_path, capsys, monkeypatch
+):
+    (tmp_path / "folder.csv").mkdir()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("sparselab.workloads.load", None)
+    assert main(["overlap", str(sample("chats.jsonl")), "-o", str(tmp_path / out)]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_measured_file_is_never_overwritten(tmp_path, capsys):

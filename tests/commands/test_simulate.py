@@ -91,6 +91,12 @@ def test_loaders_take_their_options(capsys):
             ["quality", "--model", "qwen3.5-4b", "--capacity-gib", "-1"],
             "--capacity-gib must be greater than 0, got -1",
         ),
+        (
+            ["quality", "--model", "qwen3.5-4b", "--capacity-gib", "1e300"],
+            "--capacity-gib must be at most 8.38861e+06, got 1e+300",
+        ),
+        (["quality", "--align", "9" * 400], "align must be at most 9007199254740992, got 999"),
+        (["synthetic", "--workload-option", "groups=" + "9" * 20], "groups must be at most 10000"),
         (["quality", "--policy", "block", "--option", "size=2"], "no option 'size'"),
     ],
 )
@@ -99,3 +105,21 @@ def test_bad_input_is_one_sentence_and_exit_code_two(capsys, argv, sentence):
     error = capsys.readouterr().err
     assert sentence in error
     assert error.count("\n") == 1
+    assert len(error) < 400
+
+
+@pytest.mark.parametrize("budget", ["9" * 20, "9" * 400])
+def test_a_budget_beyond_the_tokens_of_any_entry_is_a_checkpoint_a_token(
+    capsys, requests_file, budget
+):
+    assert main(["simulate", str(requests_file), "--budget", budget, "--json"]) == 0
+    generous = json.loads(capsys.readouterr().out)
+    assert main(["simulate", str(requests_file), "--budget", "6", "--json"]) == 0
+    enough = json.loads(capsys.readouterr().out)
+    assert generous | {"budget": 6} == enough
+
+
+def test_a_capacity_of_less_than_a_byte_holds_nothing(capsys):
+    argv = ["simulate", "quality", "--model", "qwen3.5-4b", "--capacity-gib", "1e-300", "--json"]
+    assert main(argv) == 0
+    assert json.loads(capsys.readouterr().out)["hits"] == 0

@@ -115,6 +115,8 @@ def test_a_resume_that_is_not_exact_fails(monkeypatch, capsys):
         (["--model", "no-such-model"], "model 'no-such-model' cannot be loaded"),
         (["--device", "tpu"], "unknown device 'tpu'"),
         (["--seed", "-1"], "seed must be at least 0, got -1"),
+        (["--seed", "9" * 20], "seed must be at most 9223372036854775807, got 999"),
+        (["--repeats", "9" * 20], "repeats must be at most 10000, got 999"),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_2(capsys, arguments, message):

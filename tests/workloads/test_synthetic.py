@@ -81,10 +81,25 @@ def test_bad_input_is_named():
         load("synthetic", "file.jsonl")
     with pytest.raises(ValueError, match="groups must be at least 1, got 0"):
         load("synthetic", groups=0)
-    with pytest.raises(ValueError, match="vocabulary must be at least 210, got 100"):
+    with pytest.raises(ValueError, match="vocabulary must be at least 210, .*, got 100"):
         load("synthetic", vocabulary=100)
     with pytest.raises(ValueError, match="vocabulary must be at most 2147483648"):
         load("synthetic", vocabulary=2**40)
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("synthetic", "groups"),
+        ("synthetic", "requests_per_group"),
+        ("synthetic_quality", "documents"),
+        ("synthetic_quality", "questions_per_document"),
+        ("synthetic_narrativeqa", "documents"),
+    ],
+)
+def test_more_than_a_machine_could_hold_is_refused_at_once(name, option):
+    with pytest.raises(ValueError, match=f"{option} must be at most 10000000, got 999"):
+        load(name, **{option: 10**20 - 1})
     with pytest.raises(TypeError, match="distribution must be an OverlapDistribution, got str"):
         load("synthetic", distribution="uniform")
     with pytest.raises(ValueError, match="tokens_per_word must be greater than 0"):
