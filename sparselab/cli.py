@@ -2,7 +2,7 @@
 
 A command's file has ``SUMMARY`` (one line), ``configure(parser)`` and ``run(arguments)``, which
 returns the exit code. What is wrong with the input becomes one sentence on standard error and
-exit code 2; ``--traceback`` shows where it was raised.
+exit code 2, Ctrl-C code 130 and SIGTERM code 143; ``--traceback`` shows where it was raised.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from collections.abc import Sequence
 
 import sparselab
+from sparselab.termination import TERMINATED, Terminated, orderly_termination
 
 COMMANDS = (
     "place",
@@ -54,12 +55,20 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line ``argv``; return 0, 2 for refused input, or 130 if interrupted."""
+    """Run the command line ``argv``; return the exit code.
+
+    That is the command's own, 2 for refused input, 130 if interrupted (Ctrl-C) and 143 if
+    terminated (SIGTERM), after what was begun is put in order.
+    """
     arguments = build_parser().parse_args(argv)
     try:
-        code = arguments.run(arguments)
-        sys.stdout.flush()  # here, where a reader that has gone is no error
-        return code
+        with orderly_termination() as terminated:
+            code = arguments.run(arguments)
+            sys.stdout.flush()  # here, where a reader that has gone is no error
+        return TERMINATED if terminated.is_set() else code  # a command may have ended by itself
+    except Terminated:
+        print(f"sparselab {arguments.command}: terminated.", file=sys.stderr)
+        return TERMINATED
     except KeyboardInterrupt:
         print(f"sparselab {arguments.command}: interrupted.", file=sys.stderr)
         return 130
