@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sparselab.batch.record import TRACEBACK_FILE, RunRecord
 from sparselab.batch.results import Number
-from sparselab.batch.run import TRACEBACK_FILE, RunRecord
 from sparselab.export import (
     CONTENT_SECURITY_POLICY,
     TEMPLATES,

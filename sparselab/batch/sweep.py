@@ -23,12 +23,12 @@ there, and was made from the same notebook and parameters, stays; the rest is ru
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import itertools
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -38,29 +38,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from sparselab.batch.folders import check_replaceable, complete_folder, remove_abandoned
 from sparselab.batch.index import write_index
+from sparselab.batch.notebook import read_runnable
+from sparselab.batch.record import TRACEBACK_FILE, RunRecord
 from sparselab.batch.results import Results
 from sparselab.batch.run import (
     DEFAULT_TIMEOUT_S,
-    PARTIAL_PREFIX,
-    TRACEBACK_FILE,
-    RunRecord,
-    check_replaceable,
-    code_checksum,
-    complete_folder,
+    Start,
     describe_run,
     fingerprint,
     notebook_parameters,
 )
-from sparselab.export import read_notebook
-from sparselab.files import open_text, write_text
+from sparselab.batch.yaml_file import load_yaml
+from sparselab.files import as_path, write_text
+from sparselab.provenance import code_checksum
 from sparselab.validation import check_choice, check_integer, check_number, nearest
 
 LOCK_FILE = ".lock"
+GRACE_S = 10.0  # a busy kernel is given 5 seconds to end by itself
 RERUN = ("missing", "failed", "changed", "all")
 
 
@@ -98,11 +97,11 @@ def load_sweep(path: str | Path, output: str | Path | None = None) -> Sweep:
 
     A relative ``output`` counts from the working directory, a relative notebook from the file's
     folder. Raises ``ValueError`` or ``TypeError`` with one sentence for anything that does not
-    fit: bad YAML, unknown keys, no such notebook, parameters that a notebook does not have or of
-    the wrong type, two equal runs.
+    fit: bad YAML, a key twice, unknown keys, no such notebook, parameters that a notebook does not
+    have or of the wrong type, two equal runs, two notebooks of one name.
     """
     path = Path(path)
-    content = _load_yaml(path)
+    content = load_yaml(path)
     _check_keys(path.name, content, ("title", "output", "timeout_s", "runs"), required=("runs",))
     timeout_s = check_number("timeout_s", content.get("timeout_s", DEFAULT_TIMEOUT_S), above=0)
     blocks = _check_list(f"{path.name}: runs", content["runs"])
@@ -112,12 +111,13 @@ def load_sweep(path: str | Path, output: str | Path | None = None) -> Sweep:
             runs += _plan_block(block, path.parent)
         except (ValueError, TypeError) as error:
             raise type(error)(f"{path.name}, runs[{number}]: {error}") from None
+    _check_distinct(path.name, {run.notebook for run in runs})
     name, count = Counter(run.name for run in runs).most_common(1)[0]
     if count > 1:
         raise ValueError(f"{path.name} asks {count} times for the same run: {name}.")
     return Sweep(
         title=str(content.get("title", path.stem)),
-        output=Path(output or content.get("output") or Path("runs") / path.stem),
+        output=Path(output or as_path("output", content.get("output", Path("runs") / path.stem))),
         timeout_s=timeout_s,
         runs=tuple(runs),
     )
@@ -148,9 +148,12 @@ def run_sweep(
     try:
         # The system drops the lock with the process that holds it, however that ends.
         with FileLock(sweep.output / LOCK_FILE, blocking=False):
-            _remove_partial(sweep.output)
-            records = _finished(sweep, rerun)
-            _run_missing(sweep, records, jobs, report)
+            remove_abandoned(sweep.output)
+            records = _finished(sweep, rerun, code_checksum())
+            try:
+                _run_missing(sweep, records, jobs, report)
+            finally:
+                remove_abandoned(sweep.output)  # of workers that had to be killed
             ordered = {run.name: records[run.name] for run in sweep.runs}
             write_index(sweep.output, sweep.title, ordered)
     except Timeout:
@@ -158,24 +161,28 @@ def run_sweep(
     return ordered
 
 
-def _finished(sweep: Sweep, rerun: str) -> dict[str, RunRecord]:
+def _finished(sweep: Sweep, rerun: str, code: str) -> dict[str, RunRecord]:
     """Return the records of the runs that need not be run (again)."""
     records = {}
     for run in sweep.runs:
         record = _readable_record(sweep.output / run.name)
         if record is not None and record.fingerprint == run.fingerprint:
-            is_current = rerun != "changed" or record.code == code_checksum()
+            is_current = rerun != "changed" or record.code == code
             if rerun == "missing" or (rerun != "all" and record.completed and is_current):
                 records[run.name] = record
     return records
 
 
 def _readable_record(folder: Path) -> RunRecord | None:
-    """Return a run's record; one of another release, or damaged, is as good as none."""
+    """Return a run's record; one of another release, or damaged, is as good as none.
+
+    So is one whose files are gone: its run has to be made again.
+    """
     try:
-        return RunRecord.load(folder)
+        record = RunRecord.load(folder)
     except ValueError:
         return None
+    return None if record is None or record.missing_files(folder) else record
 
 
 def _run_missing(
@@ -207,7 +214,8 @@ def _run_missing(
 
 
 def _describe_kept(records: Mapping[str, RunRecord], asked: int) -> str:
-    older = sum(record.code != code_checksum() for record in records.values())
+    code = code_checksum()
+    older = sum(record.code != code for record in records.values())
     note = f", {older} of them made by other code: --rerun changed repeats those" if older else ""
     return f"{len(records)} of {asked} runs are there already{note}"
 
@@ -237,7 +245,7 @@ class _Workers:
             "timeout_s": self.sweep.timeout_s,
             "links": self.sweep.links,
         }
-        started, clock = datetime.now(UTC), time.monotonic()
+        start = Start.now()
         with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as messages:
             code = self._wait(arguments, messages)
             messages.seek(0)
@@ -249,7 +257,7 @@ class _Workers:
             if record is not None:
                 return record
         error = f"its process ended with {f'signal {-code}' if code < 0 else f'exit code {code}'}"
-        return _record_lost_run(run, folder, started, time.monotonic() - clock, error, trace)
+        return _record_lost_run(run, folder, start, error, trace)
 
     def _wait(self, arguments: Mapping[str, Any], messages: Any) -> int:
         with self.lock:
@@ -278,45 +286,32 @@ class _Workers:
                 self.processes.discard(process)
 
     def stop(self) -> None:
-        """End every worker at once; their kernels notice and end too."""
+        """Ask every worker to end, which ends its kernel too; kill those that do not in time."""
         with self.lock:
             self.stopped = True
-            for process in self.processes:
+            processes = list(self.processes)
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + GRACE_S
+        try:
+            while any(p.poll() is None for p in processes) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:  # at once, where Ctrl-C comes a second time
+            for process in processes:
                 process.kill()
 
 
 def _record_lost_run(
-    run: PlannedRun, folder: Path, started: datetime, duration_s: float, error: str, trace: str
+    run: PlannedRun, folder: Path, start: Start, error: str, trace: str
 ) -> RunRecord:
-    source = read_notebook(run.notebook)
+    source = read_runnable(run.notebook)
     passed = notebook_parameters(source, run.given)
-    record = describe_run(run.notebook, source, passed, started, duration_s, error, Results())
+    kernel = {"name": source.metadata.kernelspec.name, "python": None}
+    record = describe_run(run.notebook, source, passed, start, error, Results(), kernel)
     with complete_folder(folder) as partial:
         write_text(partial / TRACEBACK_FILE, trace)
         record.save(partial)
     return record
-
-
-def _remove_partial(output: Path) -> None:
-    """Remove what a sweep that was killed had begun."""
-    for path in output.glob(f"{PARTIAL_PREFIX}*"):
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def _load_yaml(path: Path) -> dict[str, Any]:
-    import yaml
-
-    with open_text(path) as stream:
-        try:
-            content = yaml.safe_load(stream)
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            line = f", line {mark.line + 1}" if mark else ""
-            problem = getattr(error, "problem", None) or "unreadable"
-            raise ValueError(f"{path}{line}: not valid YAML ({problem}).") from None
-    if not isinstance(content, dict):
-        raise ValueError(f"{path}: a mapping with the key 'runs' is expected.")
-    return content
 
 
 def _plan_block(block: Any, folder: Path) -> list[PlannedRun]:
@@ -345,7 +340,7 @@ def _plan_block(block: Any, folder: Path) -> list[PlannedRun]:
 def _plan_notebook(
     notebook: Path, fixed: dict[str, Any], variations: list[dict[str, Any]]
 ) -> Iterator[PlannedRun]:
-    source = read_notebook(notebook)
+    source = read_runnable(notebook)
     for variation in variations:
         repeated = fixed.keys() & variation.keys()
         if repeated:
@@ -374,10 +369,24 @@ def _find_notebooks(folder: Path, pattern: Any) -> list[Path]:
         raise TypeError(f"notebook must be a file name or pattern, got {pattern!r}.")
     if not any(sign in pattern for sign in "*?["):
         return [folder / pattern]
-    found = sorted(path for path in folder.glob(pattern) if path.suffix == ".ipynb")
+    # Unlike Path.glob it takes absolute patterns, too.
+    names = set(glob.glob(pattern, root_dir=folder, recursive=True))
+    found = [folder / name for name in sorted(names) if name.endswith(".ipynb")]
     if not found:
         raise ValueError(f"no notebook in {folder} matches {pattern!r}.")
     return found
+
+
+def _check_distinct(where: str, notebooks: set[Path]) -> None:
+    """Raise ``ValueError`` where two notebooks have one name, as their runs' folders would."""
+    seen: dict[str, Path] = {}
+    for notebook in sorted(notebooks):
+        other = seen.setdefault(notebook.stem.casefold(), notebook)
+        if other.resolve() != notebook.resolve():
+            raise ValueError(
+                f"{where} asks for two notebooks of one name, {other} and {notebook}; "
+                "rename one or give it a sweep of its own."
+            )
 
 
 def _check_keys(

@@ -2,17 +2,23 @@
 
 It reads one line of JSON, the arguments of :func:`sparselab.batch.run.run_notebook`, from its
 standard input and runs it. The sweep holds the other end of that pipe open; when the sweep dies,
-however it dies, the pipe closes, and the worker ends at once so that nothing is left running.
+however it dies, the pipe closes, and the worker ends so that nothing is left running. It does so
+in order, as at SIGTERM: the kernel is shut down and the unfinished folder removed.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 import threading
+import time
 
 from sparselab.batch.run import run_notebook
+from sparselab.termination import TERMINATED, Terminated, orderly_termination
+
+ORPHAN_GRACE_S = 10.0  # a busy kernel is given 5 seconds to end by itself
 
 
 def read_line() -> str:
@@ -24,9 +30,11 @@ def read_line() -> str:
 
 
 def exit_when_orphaned() -> None:
-    """Wait for standard input to close, then end this process; its kernel notices and ends too."""
+    """Wait for standard input to close, then end this process, in order if that takes not long."""
     while os.read(0, 1):
         continue
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(ORPHAN_GRACE_S)
     os._exit(1)
 
 
@@ -42,8 +50,12 @@ def skip_slow_import() -> None:
 def main() -> int:
     arguments = json.loads(read_line())
     skip_slow_import()
-    threading.Thread(target=exit_when_orphaned, daemon=True).start()
-    run_notebook(**arguments)
+    try:
+        with orderly_termination():
+            threading.Thread(target=exit_when_orphaned, daemon=True).start()
+            run_notebook(**arguments)
+    except Terminated:
+        return TERMINATED
     return 0
 
 

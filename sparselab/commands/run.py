@@ -48,17 +48,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the notebook; the exit code is 1 if the run failed."""
+    from contextlib import suppress
     from dataclasses import asdict
 
+    from sparselab.batch.notebook import read_runnable
     from sparselab.batch.parameters import parse_text, read_parameters
     from sparselab.batch.run import DEFAULT_TIMEOUT_S, run_notebook
     from sparselab.batch.worker import skip_slow_import
-    from sparselab.export import read_notebook
     from sparselab.validation import check_number
 
     skip_slow_import()
     notebook = Path(arguments.notebook)
-    parameters = read_parameters(read_notebook(notebook))
+    parameters = read_parameters(read_runnable(notebook))
     if arguments.list:
         _print_parameters(list(parameters.values()), arguments.json)
         return 0
@@ -66,21 +67,22 @@ def run(arguments: argparse.Namespace) -> int:
     timeout_s = DEFAULT_TIMEOUT_S if arguments.timeout is None else arguments.timeout
     check_number("timeout_s", timeout_s, above=0)
     folder = Path(arguments.out) if arguments.out else _new_folder(notebook)
-    record = run_notebook(
-        notebook,
-        folder,
-        given,
-        live=arguments.live,
-        timeout_s=timeout_s,
-    )
+    try:
+        record = run_notebook(notebook, folder, given, live=arguments.live, timeout_s=timeout_s)
+    except BaseException:
+        if not arguments.out:
+            with suppress(OSError):  # it was made for this run; where that came to its end, kept
+                folder.rmdir()
+        raise
     if arguments.json:
         print(json.dumps(asdict(record) | {"folder": str(folder)}, indent=2))
     else:
         for name, number in record.numbers.items():
             print(f"{name}: {number['value']:,.6g} {number['unit']}".rstrip())
         outcome = "completed" if record.completed else f"failed ({record.error})"
-        page = folder / f"{notebook.stem}.html"
-        print(f"{notebook.name} {outcome} in {record.duration_s:.1f} s: see {page}")
+        page = folder / record.page
+        shown = page if page.exists() else folder
+        print(f"{notebook.name} {outcome} in {record.duration_s:.1f} s: see {shown}")
     return 0 if record.completed else 1
 
 

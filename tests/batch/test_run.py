@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import platform
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from tiny_notebooks import PUBLISH, write
 
 from sparselab.batch import collect
-from sparselab.batch.run import RunRecord, complete_folder, fingerprint, run_notebook
+from sparselab.batch.run import RunRecord, fingerprint, run_notebook
 
 WriteNotebook = Callable[..., Path]
 
@@ -173,21 +173,6 @@ def test_a_folder_name_with_braces_is_taken_as_it_stands(
     assert (tmp_path / "run {size}" / "tiny.ipynb").exists()
 
 
-def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    target = tmp_path / "run"
-    with complete_folder(target) as partial:
-        (partial / "file").write_text("first")
-        assert not target.exists()
-    assert (target / "file").read_text() == "first"
-    with pytest.raises(RuntimeError), complete_folder(target) as partial:
-        raise RuntimeError((partial / "file").write_text("second"))
-    assert (target / "file").read_text() == "first"
-    with complete_folder(target) as partial:
-        (partial / "other").write_text("third")
-    assert [path.name for path in target.iterdir()] == ["other"]
-    assert [path.name for path in tmp_path.iterdir()] == ["run"]
-
-
 def test_a_fingerprint_tells_notebooks_and_parameters_apart(
     write_notebook: WriteNotebook,
 ) -> None:
@@ -205,8 +190,44 @@ def test_a_fingerprint_tells_notebooks_and_parameters_apart(
     )
 
 
-def test_a_record_that_is_none_is_named(tmp_path: Path) -> None:
-    assert RunRecord.load(tmp_path) is None
-    (tmp_path / "run.json").write_text(json.dumps({"status": "completed"}))
-    with pytest.raises(ValueError, match=r"run\.json is not a run's record"):
-        RunRecord.load(tmp_path)
+def test_a_record_names_the_code_that_began_the_run_and_the_kernel_that_ran_it(
+    write_notebook: WriteNotebook, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = tmp_path / "code"
+    code.write_text("before")
+    monkeypatch.setattr("sparselab.batch.run.code_checksum", code.read_text)
+    notebook = write_notebook("from pathlib import Path", "Path('code').write_text('after')")
+    record = run_notebook(notebook, tmp_path / "run")
+    assert code.read_text() == "after"
+    assert record.code == "before"
+    assert record.provenance["kernel"] == {"name": "python3", "python": platform.python_version()}
+
+
+def test_a_notebook_without_a_kernel_in_its_metadata_runs(
+    write_notebook: WriteNotebook, tmp_path: Path
+) -> None:
+    path = write_notebook(PUBLISH)
+    notebook = nbformat.read(path, as_version=4)
+    notebook.metadata.clear()
+    nbformat.write(notebook, path)
+    assert run_notebook(path, tmp_path / "run", {"size": 4}).numbers["total"]["value"] == 8
+
+
+def test_a_notebook_is_not_replaced_by_its_own_run(
+    write_notebook: WriteNotebook, tmp_path: Path
+) -> None:
+    run_notebook(write_notebook(), tmp_path / "run")
+    made = tmp_path / "run" / "tiny.ipynb"
+    before = made.read_bytes()
+    with pytest.raises(ValueError, match="lies in the run's folder"):
+        run_notebook(made, tmp_path / "run")
+    assert made.read_bytes() == before
+
+
+def test_a_seed_that_is_no_integer_is_a_parameter_only(
+    write_notebook: WriteNotebook, tmp_path: Path
+) -> None:
+    record = run_notebook(write_notebook(parameters="seed: str = 'x'"), tmp_path / "run")
+    assert record.seed is None
+    assert record.parameters == {"seed": "x"}
+    assert RunRecord.load(tmp_path / "run") == record

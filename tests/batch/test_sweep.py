@@ -15,6 +15,7 @@ import pytest
 from filelock import FileLock
 from tiny_notebooks import FIGURE, PUBLISH, write
 
+from sparselab.batch.folders import complete_folder
 from sparselab.batch.run import RunRecord
 from sparselab.batch.sweep import LOCK_FILE, load_sweep, run_sweep
 
@@ -77,6 +78,17 @@ def test_sets_are_taken_one_by_one_and_patterns_match_notebooks(tmp_path: Path) 
     assert sweep.output == Path("runs/sweep")
 
 
+def test_a_pattern_may_be_absolute_and_a_number_in_scientific_notation(tmp_path: Path) -> None:
+    (tmp_path / "notebooks").mkdir()
+    write(tmp_path / "notebooks" / "tiny.ipynb", parameters="rate: float = 0.5")
+    file = tmp_path / "sweep.yaml"
+    pattern = tmp_path / "notebooks" / "*.ipynb"
+    file.write_text(f"runs: [{{notebook: '{pattern}', parameters: {{rate: 1e-3}}}}]")
+    (run,) = load_sweep(file).runs
+    assert run.notebook == tmp_path / "notebooks" / "tiny.ipynb"
+    assert run.given == {"rate": 0.001}
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -103,12 +115,21 @@ def test_sets_are_taken_one_by_one_and_patterns_match_notebooks(tmp_path: Path) 
         ),
         ("runs: [{notebook: tiny.ipynb}, {notebook: tiny.ipynb}]", "asks 2 times for the same run"),
         ("runs: [{notebook: tiny.ipynb, sets: [{}], matrix: {size: [1]}}]", "not both"),
+        ("runs: [{notebook: tiny.ipynb}]\nruns: []", "the key 'runs' is there twice"),
+        (
+            "output: 5\nruns: [{notebook: tiny.ipynb}]",
+            "output must be the path",
+        ),
+        ("runs: [{notebook: tiny.ipynb}, {notebook: sub/tiny.ipynb}]", "two notebooks of one name"),
+        ("runs: [{notebook: '**/tiny.ipynb'}]", "two notebooks of one name"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused_in_one_sentence(
     tmp_path: Path, text: str, message: str
 ) -> None:
     write(tmp_path / "tiny.ipynb")
+    (tmp_path / "sub").mkdir()
+    write(tmp_path / "sub" / "tiny.ipynb")
     file = tmp_path / "sweep.yaml"
     file.write_text(text)
     with pytest.raises((ValueError, TypeError, FileNotFoundError)) as caught:
@@ -165,6 +186,30 @@ def test_a_record_that_cannot_be_read_is_made_again(sweep_file: Path) -> None:
     assert all(made.completed for made in run_sweep(sweep, report=lines.append).values())
     assert lines[0].startswith("2 of 3 runs are there already")
     assert len(lines) == 2
+
+
+def test_a_run_whose_files_are_gone_is_made_again(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.ipynb", PUBLISH)
+    file = tmp_path / "sweep.yaml"
+    file.write_text(f"output: {tmp_path / 'out'}\nruns: [{{notebook: tiny.ipynb}}]")
+    run_sweep(load_sweep(file))
+    table = tmp_path / "out" / "tiny" / "results" / "rows.parquet"
+    table.unlink()
+    run_sweep(load_sweep(file))
+    assert table.exists()
+
+
+def test_a_run_at_work_beside_a_starting_sweep_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path / "tiny.ipynb")
+    file = tmp_path / "sweep.yaml"
+    file.write_text(f"output: {tmp_path / 'out'}\nruns: [{{notebook: tiny.ipynb}}]")
+    sweep = load_sweep(file)
+    sweep.output.mkdir()
+    (sweep.output / ".partial-killed-1").mkdir()
+    with complete_folder(sweep.output / "mine") as partial:
+        run_sweep(sweep)
+        assert partial.exists()
+    assert folders(sweep.output) == {"tiny", "mine"}
 
 
 def test_runs_made_by_other_code_are_kept_and_said_and_repeated_on_request(
@@ -260,7 +305,7 @@ def test_a_sweep_killed_at_random_moments_ends_with_exactly_the_runs_asked_for(
     file.write_text(
         f"output: {output}\nruns: [{{notebook: tiny.ipynb, matrix: {{size: [1, 2, 3, 4, 5]}}}}]"
     )
-    moments = random.Random()
+    moments = random.Random(2605)
     for _kill in range(3):
         process = subprocess.Popen([sys.executable, "-c", DRIVER, str(file)])
         time.sleep(moments.uniform(1.0, 6.0))

@@ -63,6 +63,19 @@ def test_a_failed_run_returns_1(notebook: Path, capsys: pytest.CaptureFixture[st
     assert Path("here/traceback.txt").exists()
 
 
+def test_a_run_without_a_page_points_to_its_folder(
+    notebook: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_arguments: object, **_options: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr("sparselab.batch.run.export_html", broken)
+    assert main(["run", str(notebook), "--out", "here"]) == 1
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert "failed (OSError: no space left)" in last
+    assert last.endswith("see here")
+
+
 def test_run_lists_the_parameters(notebook: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", str(notebook), "--list"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "size: int = 3  # how many"
@@ -77,7 +90,8 @@ def test_run_lists_the_parameters(notebook: Path, capsys: pytest.CaptureFixture[
         (["-p", "size", "x"], "'size' must be int, got 'x'"),
         (["-p", "size", "1", "-p", "size", "2"], "'size' is given twice"),
         (["--timeout", "-1"], "timeout_s must be greater than 0"),
-        (["--out", "taken"], "taken holds something else than a run"),
+        (["--out", "taken"], "taken holds something else than a run: file"),
+        (["--out", "."], "folder . is or holds the working directory"),
     ],
 )
 def test_run_refuses_in_one_sentence_before_anything_runs(
@@ -90,6 +104,16 @@ def test_run_refuses_in_one_sentence_before_anything_runs(
     assert message in error
     assert len(error.splitlines()) == 1
     assert not Path("runs").exists()
+
+
+def test_run_refuses_what_is_no_notebook_in_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd.ipynb").write_text("[]")
+    assert main(["run", str(tmp_path / "odd.ipynb")]) == 2
+    error = capsys.readouterr().err
+    assert "odd.ipynb is not a readable notebook (a JSON object is expected, got list)" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_run_refuses_a_missing_notebook(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,0 +1,89 @@
+"""Executing a notebook in a kernel of its own, which nobody else can talk to."""
+
+from __future__ import annotations
+
+import logging
+import os
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+START_TIMEOUT_S = 60  # a kernel imports little; one that is silent for so long will stay so
+
+# The system takes paths of sockets up to 107 bytes on Linux, 103 on macOS.
+MAX_SOCKET_PATH = 103
+
+
+def execute(
+    source: NotebookNode, target: Path, passed: Mapping[str, Any], timeout_s: float, cwd: Path
+) -> tuple[str | None, str]:
+    """Execute ``source`` with the parameters ``passed`` in the folder ``cwd``, into ``target``.
+
+    A cell may take ``timeout_s`` seconds, the kernel's start :data:`START_TIMEOUT_S`. Returns what
+    went wrong in one line, if anything did, and the traceback.
+    """
+    import papermill
+    from nbclient.exceptions import DeadKernelError
+    from nbconvert.filters import strip_ansi
+    from papermill.exceptions import PapermillExecutionError
+
+    # It cannot read annotations such as `str | None`, and warns of parameters that were checked.
+    logging.getLogger("papermill").setLevel(logging.ERROR)
+    try:
+        with _private_kernel() as config:
+            papermill.execute_notebook(
+                source,
+                # papermill fills in {names} in a path; this one is meant as it stands.
+                str(target).replace("{", "{{").replace("}", "}}"),
+                parameters=dict(passed),
+                progress_bar=False,
+                cwd=cwd.resolve(),
+                start_timeout=START_TIMEOUT_S,
+                execution_timeout=timeout_s,
+                config=config,
+            )
+    except PapermillExecutionError as error:
+        trace = strip_ansi("\n".join(error.traceback))
+        return f"cell [{error.exec_count}] raised {error.ename}: {error.evalue}", trace
+    except Exception as error:
+        first_line = next(iter(str(error).strip().splitlines()), "")
+        # Once it has started, what is silent is a dead kernel and no mere RuntimeError.
+        started = isinstance(error, DeadKernelError) or not isinstance(error, RuntimeError)
+        what = type(error).__name__ if started else "the kernel did not start"
+        return f"{what}: {first_line}", traceback.format_exc()
+    return None, ""
+
+
+@contextmanager
+def _private_kernel() -> Iterator[Any]:
+    """Give a configuration that lets the kernel talk through socket files of its own.
+
+    TCP ports, the default and on Windows the only way, are chosen before they are bound: kernels
+    started at the same moment may pick the same one, and any user of the machine can connect.
+    """
+    from traitlets.config import Config
+
+    with ExitStack() as stack:
+        address = None if os.name == "nt" else _socket_address(stack)
+        sockets = {"transport": "ipc", "ip": address}
+        yield Config({"KernelManager": sockets} if address else {})
+
+
+def _socket_address(stack: ExitStack) -> str | None:
+    """Return the beginning of a kernel's socket paths, in a new private folder of ``stack``.
+
+    That is in the folder for temporary files, or in ``/tmp`` where the paths would be longer than
+    the system takes; ``None`` where neither can be used.
+    """
+    for parent in (tempfile.gettempdir(), "/tmp"):
+        address_length = len(os.fsencode(parent)) + len("/sparselab-12345678/kernel-1")
+        if address_length <= MAX_SOCKET_PATH and os.access(parent, os.W_OK | os.X_OK):
+            folder = tempfile.TemporaryDirectory(prefix="sparselab-", dir=parent)
+            return f"{stack.enter_context(folder)}/kernel"
+    return None
