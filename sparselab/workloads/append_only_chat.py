@@ -2,6 +2,9 @@
 
 Two formats: ShareGPT-style JSON, a list of ``{"id", "conversations": [{"from", "value"}]}`` (or the
 same one a line), and OpenAI-style JSON lines, ``{"messages": [{"role", "content"}]}``.
+
+Each line is a whole chat. A log of a server's requests, whose every line repeats the chat so far,
+is for the loader ``jsonl``, which takes a line as one request.
 """
 
 from __future__ import annotations
@@ -83,17 +86,21 @@ def turn_prompts(messages: list[Message], encode: Encode) -> Iterator[NDArray[np
 
 
 def _read_chats(file: Path) -> Iterator[tuple[str, list[Message]]]:
-    for where, chat in _read_objects(file):
+    for where, chat in read_objects(file):
         check_keys(chat, ("messages", "conversations", "conversation"), where)
         key = next(k for k in ("messages", "conversations", "conversation") if k in chat)
         yield where, read_messages(get_field(chat, key, list, where), where)
 
 
-def _read_objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the objects of a JSON list, or of JSON lines, each with its place for messages."""
+def is_json_list(file: Path) -> bool:
+    """Return whether a file begins as a JSON list does."""
     with open_text(file) as stream:
-        is_list = stream.read(4096).lstrip().startswith("[")
-    if not is_list:
+        return stream.read(4096).lstrip().startswith("[")
+
+
+def read_objects(file: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the objects of a JSON list, or of JSON lines, each with its place for messages."""
+    if not is_json_list(file):
         for number, record in read_json_lines(file):
             yield f"{file}, line {number}", record
         return

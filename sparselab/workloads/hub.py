@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from sparselab.validation import shorten
+
 PREFIX = "hub"
 
 
@@ -41,3 +43,11 @@ def hub_rows(dataset_id: str, split: str) -> Iterator[tuple[int, dict[str, Any]]
         ) from None
     for number, row in enumerate(rows, start=1):
         yield number, dict(row)
+
+
+def refuse_split(split: str | None, file: Path) -> None:
+    """Raise ``ValueError`` where a ``split`` is asked of a file, which has no parts."""
+    if split is not None:
+        raise ValueError(
+            f"split must be left out for {file}, which is read whole, got {shorten(split)}."
+        )

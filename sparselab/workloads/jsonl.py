@@ -3,6 +3,10 @@
 A line has ``tokens`` (a list of token ids), ``text`` (a prompt to tokenise) or ``messages`` (a chat
 to write in ChatML with the opening of the answer), the same one of the three on all lines, and may
 have ``group`` (text or an integer) and ``arrival`` (seconds).
+
+The bodies of requests to an OpenAI-style server are such lines with ``messages``. Nothing else of
+them is read: their order is that of the file, and what a server adds to the prompt for ``tools``
+is not counted.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from typing import Any
 from sparselab.files import open_text, read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.validation import check_integer
-from sparselab.workloads.hub import hub_id, hub_rows
+from sparselab.workloads.hub import hub_id, hub_rows, refuse_split
 from sparselab.workloads.records import get_field, get_text, origin, read_table
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
@@ -39,7 +39,8 @@ def load(
 ) -> Workload:
     """Read stories and their questions; the shipped sample unless ``path`` is given.
 
-    ``split`` selects a part: by default ``"test"`` of the hub data set, and all of a folder.
+    ``split`` selects a part: by default ``"test"`` of the hub data set, and all of a folder. A
+    file is read whole, and a ``split`` of it refused.
     ``documents`` takes only so many stories, the first ones. A group is a story.
     """
     if documents is not None:
@@ -54,6 +55,7 @@ def load(
     elif place.is_dir():
         stories = _from_folder(place, split)
     else:
+        refuse_split(split, place)
         stories = _from_rows(read_json_lines(place), f"{place}, line")
 
     requests: list[Request] = []

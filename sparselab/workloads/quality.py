@@ -23,7 +23,7 @@ from typing import Any
 from sparselab.files import read_json_lines
 from sparselab.shipped_data import sample
 from sparselab.workloads.documents import document_requests
-from sparselab.workloads.hub import hub_id, hub_rows
+from sparselab.workloads.hub import hub_id, hub_rows, refuse_split
 from sparselab.workloads.records import check_keys, get_field, get_text, origin
 from sparselab.workloads.tokenizers import DEFAULT, get_tokenizer
 from sparselab.workloads.workload import Request, Workload
@@ -35,18 +35,23 @@ Question = tuple[str, str, str]  # article, question, answer
 
 
 def load(
-    path: str | Path | None = None, tokenizer: str = DEFAULT, split: str = "validation"
+    path: str | Path | None = None, tokenizer: str = DEFAULT, split: str | None = None
 ) -> Workload:
     """Read a file in one of the formats above; the shipped sample unless ``path`` is given.
 
-    ``path="hub"`` (or ``"hub:<data set>"``) reads the ``split`` of the hub data set. A group is an
-    article. Raises ``ValueError`` naming the line and the key of a malformed record.
+    ``path="hub"`` (or ``"hub:<data set>"``) reads a ``split`` of the hub data set, by default
+    ``"validation"``; a file is read whole. A group is an article. Raises ``ValueError`` naming the
+    line and the key of a malformed record, and for a ``split`` of a file.
     """
     encode = get_tokenizer(tokenizer).encode
     dataset_id = hub_id(path, HUB_DATASET)
     file = sample("documents.jsonl") if path is None else path
     where = f"hub data set {dataset_id}, row" if dataset_id else f"{file}, line"
-    records = hub_rows(dataset_id, split) if dataset_id else read_json_lines(Path(file))
+    if dataset_id:
+        records = hub_rows(dataset_id, split or "validation")
+    else:
+        refuse_split(split, Path(file))
+        records = read_json_lines(Path(file))
 
     by_article: dict[str, list[tuple[str, str]]] = {}
     for number, record in records:

@@ -20,19 +20,22 @@ SUMMARY = "Qwen-Bailian trace: hash_ids, 16 tokens a block, timestamp in s, chat
 def load(path: str | Path | None = None, block_size: int = 16) -> Workload:
     """Read a trace; the shipped sample unless ``path`` is given.
 
-    A group is a chat with all its turns, named by the id of its first one.
+    A group is a chat with all its turns, named by the id of its first one, or of the earliest that
+    a turn names where that one is not in the file. Turns may stand in any order.
     """
     file = sample("trace_qwen_bailian.jsonl") if path is None else Path(path)
-    requests = []
-    first_of: dict[int, int] = {}  # chat id -> id of the chat's first request
+    parents: dict[int, int] = {}
+    turns = []
     for where, record, ids, length in read_blocks(file, block_size):
         chat = get_field(record, "chat_id", int, where)
         parent = get_field(record, "parent_chat_id", int, where)
-        # A turn comes after its parent, so one look-up finds the first of the chat.
-        known = parent if parent >= 0 else chat
-        first_of[chat] = first_of.get(known, known)
-        arrival = get_arrival(record, "timestamp", where)
-        requests.append(Request(first_of[chat], ids, length, arrival))
+        if parents.setdefault(chat, parent) != parent:
+            raise ValueError(
+                f"{where}: chat {chat} has the parent {parent}, but {parents[chat]} further up."
+            )
+        turns.append((chat, ids, length, get_arrival(record, "timestamp", where)))
+    first = _first_turns(parents, file)
+    requests = [Request(first[chat], ids, length, arrival) for chat, ids, length, arrival in turns]
     name, source = origin(path, "qwen_bailian", "sample trace (qwen_bailian format)")
     return Workload(
         name=name,
@@ -41,3 +44,18 @@ def load(path: str | Path | None = None, block_size: int = 16) -> Workload:
         unit=block_size,
         provenance={"format": "qwen_bailian", "granularity": f"blocks of {block_size} tokens"},
     )
+
+
+def _first_turns(parents: dict[int, int], file: Path) -> dict[int, int]:
+    """Return the first turn of every turn's chat, given the turn before each (below 0: none)."""
+    first: dict[int, int] = {}
+    for chat in parents:
+        turn, later = chat, {}
+        while turn not in first and parents.get(turn, -1) >= 0:
+            if turn in later:
+                raise ValueError(f"{file}: chat {turn} comes before itself by 'parent_chat_id'.")
+            later[turn] = parents[turn]
+            turn = parents[turn]
+        known = first.get(turn, turn)
+        first.update(dict.fromkeys([turn, *later], known))
+    return first

@@ -113,6 +113,33 @@ class TestQwenBailian:
         ]
         assert [r.group for r in load("qwen_bailian", write_lines(*chats))] == [7, 8, 7, 7, 2, 2]
 
+    def test_they_do_in_whatever_order_the_file_has_them(self, write_lines):
+        chats = [
+            BAILIAN | {"chat_id": 10, "parent_chat_id": 9},
+            BAILIAN | {"chat_id": 9, "parent_chat_id": 8},
+            BAILIAN | {"chat_id": 11, "parent_chat_id": 10},
+            BAILIAN | {"chat_id": 8, "parent_chat_id": 7},
+            BAILIAN,
+        ]
+        assert {r.group for r in load("qwen_bailian", write_lines(*chats))} == {7}
+
+    def test_a_chat_that_comes_before_itself_is_refused(self, write_lines):
+        round_trip = [
+            BAILIAN | {"chat_id": 5, "parent_chat_id": 6},
+            BAILIAN | {"chat_id": 6, "parent_chat_id": 5},
+        ]
+        with pytest.raises(ValueError, match=r"file\.jsonl: chat 5 comes before itself"):
+            load("qwen_bailian", write_lines(*round_trip))
+
+    def test_a_chat_with_two_parents_is_refused(self, write_lines):
+        other = BAILIAN | {"parent_chat_id": 3}
+        with pytest.raises(ValueError, match="line 2: chat 7 has the parent 3, but -1 further up"):
+            load("qwen_bailian", write_lines(BAILIAN, other))
+
+    def test_a_chat_of_ten_thousand_turns_takes_no_time(self, write_lines):
+        chats = [BAILIAN | {"chat_id": n, "parent_chat_id": n - 1} for n in range(10_000, 0, -1)]
+        assert {r.group for r in load("qwen_bailian", write_lines(*chats))} == {0}
+
     def test_an_equal_block_after_a_different_one_is_no_overlap(self, write_lines):
         # Ids name one block alone here, so only leading blocks count.
         other = BAILIAN | {"chat_id": 8, "hash_ids": [9, 4, 5]}

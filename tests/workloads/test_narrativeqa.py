@@ -94,3 +94,10 @@ def test_bad_input_is_named(folder, write_lines):
     (folder / "qaps.csv").write_text("document,set\na,train\n")
     with pytest.raises(ValueError, match="line 1: the column 'document_id' is missing"):
         load("narrativeqa", folder)
+
+
+def test_a_file_has_no_split(write_lines):
+    with pytest.raises(
+        ValueError, match=r"split must be left out for .*file\.jsonl, .* got 'test'"
+    ):
+        load("narrativeqa", write_lines(*ROWS), split="test")

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from sparselab.shipped_data import sample
 from sparselab.workloads import load
 from sparselab.workloads.tokenizers import get_tokenizer
 
@@ -119,3 +120,11 @@ def test_the_published_files():
     flat = load("quality", Path(folder) / "quality_v1_example.jsonl")
     # Its two lines are one article with the same five questions, so they form one group.
     assert (len(flat), len({r.group for r in flat})) == (10, 1)
+
+
+@pytest.mark.parametrize("path", [None, sample("documents.jsonl")])
+def test_a_file_has_no_split(path):
+    with pytest.raises(
+        ValueError, match=r"split must be left out for .*documents\.jsonl, .*'train'"
+    ):
+        load("quality", path, split="train")

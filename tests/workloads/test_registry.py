@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import pytest
 
 from sparselab.shipped_data import sample
 from sparselab.workloads import Workload, load, loaders, options, recognise
+
+ASKED = {"role": "user", "content": "Why?"}
+ANSWERED = {"role": "assistant", "content": "Because."}
 
 
 @pytest.mark.parametrize("name", sorted(loaders()))
@@ -49,7 +53,9 @@ def test_samples_are_recognised_and_read_from_their_path(file, name):
         ({"prompt": "p", "tokens": [1]}, "system_prompts"),
         ({"tokens": [1]}, "jsonl"),
         ({"messages": [], "arrival": 0}, "jsonl"),
-        ({"messages": []}, "append_only_chat"),
+        ({"messages": [ASKED, ANSWERED]}, "append_only_chat"),
+        ({"messages": [ASKED], "model": "m", "temperature": 0}, "jsonl"),
+        ({"messages": [ASKED, ANSWERED, ASKED], "model": "m", "stream": True}, "jsonl"),
         ({"id": 1, "conversations": []}, "append_only_chat"),
         ({"input": "", "instructions": [], "outputs": []}, "quality"),
         ({"document": {}, "question": {}}, "narrativeqa"),
@@ -57,6 +63,53 @@ def test_samples_are_recognised_and_read_from_their_path(file, name):
 )
 def test_formats_are_told_apart_by_their_keys(write_lines, record, name):
     assert recognise(write_lines(record)) == name
+
+
+def test_a_log_of_request_bodies_is_one_request_a_line(write_lines):
+    turns = [[ASKED], [ASKED, ANSWERED, ASKED], [ASKED, ANSWERED, ASKED, ANSWERED, ASKED]]
+    file = write_lines(*({"model": "m", "messages": messages} for messages in turns))
+    workload = load(recognise(file), file)
+    assert len(workload) == 3
+    lengths = workload.lengths().tolist()
+    # Each body repeats the one before and goes on from its opening of the answer.
+    assert workload.overlap_samples().tolist() == [0, *lengths[:2]]
+
+
+@pytest.mark.parametrize(
+    ("records", "formats"),
+    [
+        ([{"messages": [ASKED]}], ("jsonl", "append_only_chat")),
+        ([{"messages": [ASKED, ANSWERED], "model": "m"}], ("jsonl", "append_only_chat")),
+        ([{"messages": [ASKED, ANSWERED]}, {"messages": [ASKED]}], ("jsonl", "append_only_chat")),
+        ([{"messages": []}], ("jsonl", "append_only_chat")),
+        ([{"prompt": "Tell me why.", "tokens": [1, 2, 3]}], ("jsonl", "system_prompts")),
+        ([{"prompt": "Hi", "tokens": [1]}, {"prompt": "Hi", "tokens": [1]}], ("system_prompts",)),
+    ],
+)
+def test_what_could_be_two_formats_is_not_guessed(write_lines, records, formats):
+    with pytest.raises(ValueError, match="name the one that is meant") as caught:
+        recognise(write_lines(*records))
+    assert all(f"format {name}" in str(caught.value) for name in formats)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"article": "News.", "highlights": "Short."},
+        {"instructions": "Do.", "input": ""},
+        {"custom_id": "1", "method": "POST", "url": "/v1/chat/completions", "body": {}},
+    ],
+)
+def test_a_foreign_file_that_shares_a_key_is_not_taken_for_one_of_ours(write_lines, record):
+    with pytest.raises(ValueError, match="the format is not recognised from its keys"):
+        recognise(write_lines(record))
+
+
+def test_requests_in_a_json_list_are_refused_and_chats_are_not(write_lines):
+    chats = [{"messages": [ASKED, ANSWERED]}, {"messages": [ASKED, ANSWERED]}]
+    assert recognise(write_lines(json.dumps(chats))) == "append_only_chat"
+    with pytest.raises(ValueError, match=r"is a JSON list, .* write one object a line for jsonl"):
+        recognise(write_lines(json.dumps([{"model": "m", "messages": [ASKED]}])))
 
 
 def test_what_is_unknown_is_named_with_the_nearest(write_lines):

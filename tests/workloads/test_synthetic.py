@@ -81,7 +81,7 @@ def test_bad_input_is_named():
         load("synthetic", "file.jsonl")
     with pytest.raises(ValueError, match="groups must be at least 1, got 0"):
         load("synthetic", groups=0)
-    with pytest.raises(ValueError, match="vocabulary must be at least 210, .*, got 100"):
+    with pytest.raises(ValueError, match=r"vocabulary must be at least 210, .*, got 100"):
         load("synthetic", vocabulary=100)
     with pytest.raises(ValueError, match="vocabulary must be at most 2147483648"):
         load("synthetic", vocabulary=2**40)
