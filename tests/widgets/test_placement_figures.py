@@ -7,7 +7,7 @@ import pytest
 import sparselab as sl
 from widgets.comparison import compare
 from widgets.figures import placement
-from widgets.theme import OWN
+from widgets.theme import OWN, policy_style
 
 POLICIES = ("no_cache", "balanced", "block", "sqrt", "log", "optimal")
 
@@ -52,7 +52,7 @@ def test_only_the_readers_own_row_takes_clicks():
     c = comparison()
     spec = placement.comparison_spec(c)
     add, layout = spec["data"][placement.ADD_TRACE], spec["layout"]
-    assert placement.ADD_SUBPLOT == add["xaxis"] + add["yaxis"]
+    assert add["xaxis"] + add["yaxis"] == placement.ADD_SUBPLOT
     others = [t for t in spec["data"] if t is not add]
     assert all(t.get("xaxis", "x") != add["xaxis"] for t in others)
     # Its axes cover that row of the strips: half a row above and below the row's index.
@@ -160,6 +160,16 @@ def test_points_are_few_enough_to_move_at_once():
     c = comparison(32_768, 64, options={"block": {"block_size": 64}})
     points = sum(len(t.get("x", [])) for t in placement.comparison_spec(c)["data"])
     assert points < 3_000
+
+
+def test_the_frontiers_legend_shows_policies_as_they_are_drawn():
+    figure = placement.frontier_figure(comparison())
+    legend = {t.name: t for t in figure.data if t.showlegend is not False}
+    assert list(legend) == [*POLICIES, OWN]
+    for name, entry in legend.items():
+        assert entry.marker.symbol == policy_style(name).marker
+        with_line = name in {"balanced", "optimal"}
+        assert entry.mode == ("lines+markers" if with_line else "markers")
 
 
 @pytest.mark.parametrize(

@@ -89,15 +89,13 @@ def layout_figure(comparison: Comparison) -> go.Figure:
 
 def frontier_figure(comparison: Comparison) -> go.Figure:
     """Return only ``E[r]`` against the number of checkpoints, for every policy."""
-    lines = [
-        {**_frontier_trace(comparison, row, "x", "y"), "showlegend": True}
-        for row in comparison.rows
-    ]
+    lines = [_frontier_trace(comparison, row, "x", "y") for row in comparison.rows]
     return go.Figure(
         _spec(
-            [_now_trace(comparison, "x", "y"), *lines],
+            [*lines, *_legend_traces(comparison), _now_trace(comparison, "x", "y")],
             height=420,
             hovermode="closest",
+            margin={"l": 76},
             xaxis=_budget_axis(comparison),
             yaxis=_cost_axis(comparison, "E[r], expected recompute"),
         )
@@ -472,6 +470,26 @@ def _now_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
         name="now",
         showlegend=False,
     )
+
+
+def _legend_traces(comparison: Comparison) -> list[Trace]:
+    """Nothing but the legend: each policy as it is drawn, a marker, on a line where it has one."""
+    return [
+        _scatter(
+            x=[None],
+            y=[None],
+            mode="lines+markers" if row.name in comparison.curves else "markers",
+            line=theme.policy_style(row.name).line(),
+            marker={
+                "color": theme.policy_style(row.name).colour,
+                "symbol": theme.policy_style(row.name).marker,
+                "size": 10,
+            },
+            name=row.name,
+            legendgroup=row.name,
+        )
+        for row in comparison.rows
+    ]
 
 
 def _table_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
