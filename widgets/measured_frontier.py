@@ -6,7 +6,7 @@ The tables are those of :func:`sparselab.replay.measure_workload`, which no func
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -53,16 +53,19 @@ def live_sample(workload: Workload, requests: int, tokens: int) -> Workload:
     return replace(workload, name=f"{workload.name}, shortened", requests=shortened)
 
 
-def shares_by_case(table: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def shares_by_case(
+    table: pd.DataFrame, labels: Mapping[str, str] | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return tokens and times as shares of those of ``no_cache``, which must be in the table.
 
     Both frames have one row a policy and budget: ``policy``, ``budget``, ``label``, ``share``, and
-    ``checkpoints``, all of the median measured request.
+    ``checkpoints``, all of the median measured request. ``labels`` says what a policy is called
+    where its name is not enough: ``optimal`` is drawn by what it planned on.
     """
     columns = ["recomputed_tokens", "total_ms", "checkpoints"]
     cases = table[table["measured"]].groupby(["policy", "budget"], dropna=False)
     medians = cases[columns].median().reset_index()
-    medians["label"] = medians["policy"]
+    medians["label"] = medians["policy"].replace(dict(labels or {}))
     cold = medians[medians["policy"] == "no_cache"].iloc[0]
     counted = medians.assign(share=medians["recomputed_tokens"] / cold["recomputed_tokens"])
     measured = medians.assign(share=medians["total_ms"] / cold["total_ms"])

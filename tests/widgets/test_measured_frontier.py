@@ -91,6 +91,12 @@ class TestTimes:
         assert share.to_dict() == pytest.approx({"no_cache": 1.0, "block": 0.25, "optimal": 0.5})
         assert counted.set_index("policy")["share"]["optimal"] == 0.25
 
+    def test_a_policy_can_have_a_name_that_says_what_it_planned_on(self):
+        counted, measured = shares_by_case(timings(5, {1: 2.0}), {"optimal": "optimal, told"})
+        for shares in (counted, measured):
+            assert shares["label"].tolist() == ["block", "no_cache", "optimal, told"]
+            assert shares["policy"].tolist() == ["block", "no_cache", "optimal"]
+
     def test_a_request_is_compared_with_itself(self):
         ratios = times_over_blocks(timings(6, {1: 2.0, 2: 1.02}))
         assert ratios.index.tolist() == list(range(6, 12))

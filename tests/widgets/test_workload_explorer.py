@@ -7,7 +7,7 @@ import pytest
 
 import sparselab as sl
 from sparselab.estimators import DecayedHistogram
-from widgets import WorkloadExplorer
+from widgets import WorkloadExplorer, theme
 from widgets.figures import workload as figures
 from widgets.workload_study import (
     BUDGETS,
@@ -155,11 +155,34 @@ class TestFigures:
         assert list(figure.data[0].y) == [0.6, 0.4]
         np.testing.assert_allclose(figure.data[2].y, [0.7, 0.5])
 
-    def test_shares_are_drawn_in_their_order(self):
-        table = pd.DataFrame({"name": ["a", "b"], "share": [0.25, 0.5]})
-        figure = figures.shares_figure(table, 0.6, "shares")
-        assert list(figure.data[0].y) == ["a", "b"]
-        assert list(figure.data[0].text) == ["25.0%", "50.0%"]
+    def test_shares_are_drawn_in_their_order_in_the_colours_of_their_families(self):
+        families = ["last", HISTOGRAM, ENTRY_AWARE]
+        table = pd.DataFrame({"name": ["a", "b", "c"], "share": 0.25, "family": families})
+        (bars,) = figures.shares_figure(table, 0.6, "shares").data
+        assert list(bars.y) == ["a", "b", "c"]
+        assert list(bars.text) == ["25.0%"] * 3
+        purple, blue, vermillion = bars.marker.color
+        assert purple == theme.policy_style("last").colour
+        assert blue == theme.policy_style("optimal").colour
+        assert vermillion == figures.STYLES[ENTRY_AWARE].colour
+
+    def test_a_policy_has_the_same_colour_counted_measured_and_in_bars(self):
+        rows = pd.DataFrame(
+            {"label": [ENTRY_AWARE], "policy": ["optimal"], "checkpoints": [1.0], "share": [0.5]}
+        )
+        measured = figures.measured_frontier_figure(rows, rows, "two").data[0]
+        assert measured.line.color == figures.STYLES[ENTRY_AWARE].colour
+
+    def test_what_holds_no_memory_is_not_on_the_gib_axis_and_not_in_its_legend(self, study):
+        shown = {
+            axis: {
+                trace.name
+                for trace in figures.frontier_figure(study, MODEL, axis).data
+                if trace.showlegend
+            }
+            for axis in ("checkpoints", "GiB")
+        }
+        assert shown["checkpoints"] - shown["GiB"] == {"no_cache"}
 
 
 class TestPanel:

@@ -160,20 +160,26 @@ def overlaps_figure(tables: Mapping[str, sl.OverlapDistribution]) -> go.Figure:
 def shares_figure(
     shares: pd.DataFrame, overlap: float, title: str, y_title: str = "saved share of prompt tokens"
 ) -> go.Figure:
-    """Return one bar a row of ``shares`` (columns ``name``, ``share``) beside what overlaps."""
+    """Return one bar a row of ``shares`` beside what overlaps.
+
+    Its columns: ``name``, ``share``, and ``family``, which says whose colour the bar has.
+    """
     figure = go.Figure(
         go.Bar(
             x=shares["share"],
             y=shares["name"],
             orientation="h",
-            marker={"color": theme.BLUE, "opacity": 0.75},
+            marker={
+                "color": [_style(family, family).colour for family in shares["family"]],
+                "opacity": 0.75,
+            },
             text=[f"{share:.1%}" for share in shares["share"]],
             hovertemplate="%{y}: %{x:.1%}<extra></extra>",
         )
     )
     figure.add_vline(
         overlap,
-        line={"color": theme.VERMILLION, "dash": "longdash"},
+        line={"color": theme.TEXT, "dash": "dot"},
         annotation={"text": f"overlaps: {overlap:.1%}", "font": {"color": theme.TEXT}},
         annotation_position="top",
     )
@@ -251,6 +257,8 @@ def _family_trace(family: str, rows: pd.DataFrame) -> Trace:
         "type": "scatter",
         "mode": "lines+markers" if len(rows) > 1 else "markers",
         "name": family,
+        # What stands nowhere on the axis has no place in the legend either.
+        "showlegend": bool(rows["x"].notna().any()),
         "x": rows["x"].to_numpy(),
         "y": rows["share"].to_numpy(),
         "customdata": np.stack(
@@ -323,7 +331,10 @@ def _memory_axis(study: WorkloadStudy, architecture: sl.HybridArchitecture, x: s
     if x == "checkpoints":
         return _checkpoint_axis(float(study.runs["checkpoints_per_entry"].max()))
     return {
-        "title": {"text": f"GiB of KV and checkpoints held at once, {architecture.name}"},
+        "title": {
+            "text": f"GiB of KV and checkpoints held at once, {architecture.name} "
+            "(log scale; no_cache holds none)"
+        },
         "type": "log",
         "autorange": True,
         "tickmode": "array",
