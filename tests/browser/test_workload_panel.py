@@ -6,6 +6,28 @@ CHAT = (
     "panel"
 )
 
+ENTRIES = """
+panel => [...panel.querySelectorAll('.y3tick text')]
+  .sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)
+  .map(text => text.textContent)
+"""
+
+
+def test_another_workload_shows_the_names_of_its_entries_from_top_to_bottom(open_panel):
+    panel = open_panel(CHAT)
+    for workload in ("quality", "append_only_chat"):
+        before = panel.picture()
+        panel.choose("Workload", workload)
+        panel.wait_until_changed(before)
+        panel.settle(1000)
+        # The checkpoints of the last entries matched, in the order of their requests.
+        names = next(y for name, _, y in panel.drawn_data() if name == "checkpoint")
+        shown = panel.root.evaluate(ENTRIES)
+        assert len(shown) == 12
+        assert set(names) <= set(shown)
+        numbers = [int(name.removeprefix("#")) for name in shown]
+        assert numbers == sorted(numbers)
+
 
 def test_a_click_on_a_point_shows_its_entries(open_panel):
     panel = open_panel(CHAT)
