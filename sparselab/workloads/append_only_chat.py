@@ -93,7 +93,12 @@ def _read_chats(file: Path) -> Iterator[tuple[str, list[Message]]]:
 
 
 def is_json_list(file: Path) -> bool:
-    """Return whether a file begins as a JSON list does."""
+    """Return whether a file begins as a JSON list does.
+
+    Raises ``ValueError`` for a pipe, which can be read only once: here or by a loader.
+    """
+    if file.exists() and not file.is_file() and not file.is_dir():
+        raise ValueError(f"{file} is a pipe or a device: save what it holds as a file first.")
     with open_text(file) as stream:
         return stream.read(4096).lstrip().startswith("[")
 

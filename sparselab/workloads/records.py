@@ -63,8 +63,10 @@ def get_ids(record: Mapping[str, Any], key: str, where: str) -> NDArray[np.int64
                 return np.array(values, dtype).astype(np.int64, copy=False)
             except OverflowError:
                 continue
+    # The first one that is wrong by itself, or all: negative ones beside some from 2**63 on.
+    wrong = next((v for v in values if type(v) is not int or not -(2**63) <= v < 2**64), values)
     raise ValueError(
-        f"{where}: {key!r} must be a list of integers of at most 64 bits, got {shorten(values)}."
+        f"{where}: {key!r} must be a list of integers of at most 64 bits, got {shorten(wrong)}."
     )
 
 

@@ -77,11 +77,11 @@ def load(name: str, path: str | Path | None = None, **chosen: Any) -> Workload:
 def recognise(path: str | Path) -> str:
     """Return the name of the loader that a file or folder is for, by what it begins with.
 
-    Lines with ``messages`` are requests (``jsonl``) if they say ``group`` or ``arrival``, or the
-    ``model`` that is to answer, as bodies of requests to an OpenAI-style server do; they are whole
-    chats (``append_only_chat``) if each ends with an answer. Lines with ``prompt`` and ``tokens``
-    are system prompts if each ``prompt`` is a name. Raises ``ValueError`` where nothing is
-    recognised and where it could be either.
+    Lines with ``group`` or ``arrival`` are requests (``jsonl``). So are others with ``messages`` if
+    they say the ``model`` that is to answer, as bodies of requests to an OpenAI-style server do;
+    they are whole chats (``append_only_chat``) if each ends with an answer. Lines with ``prompt``
+    and ``tokens`` are system prompts if each ``prompt`` is a name. Raises ``ValueError`` where
+    nothing is recognised and where it could be either.
     """
     path = as_path("path", path)
     if path.is_dir():
@@ -97,6 +97,8 @@ def recognise(path: str | Path) -> str:
 
 def _recognise(records: list[dict[str, Any]], path: Path) -> str:
     keys = set(records[0])
+    if keys & set(jsonl.CONTENT) and keys & {"group", "arrival"}:
+        return "jsonl"
     if {"prompt", "tokens"} <= keys:
         return _prompts_or_requests(records, path)
     if "messages" in keys:
@@ -125,8 +127,6 @@ def _prompts_or_requests(records: list[dict[str, Any]], path: Path) -> str:
 
 
 def _chats_or_requests(records: list[dict[str, Any]], path: Path) -> str:
-    if {"group", "arrival"} & set(records[0]):
-        return "jsonl"
     answered = [_ends_with_an_answer(record) for record in records]
     says_model = ["model" in record for record in records]
     if all(says_model) and not any(answered):

@@ -44,6 +44,8 @@ def test_the_sample_has_two_groups_and_arrivals():
         ({"tokens": [1], "arrival": "noon"}, "'arrival' must be a number, got 'noon'"),
         ({"tokens": [], "arrival": 1}, "'tokens' is empty"),
         ({"tokens": [True], "arrival": 1}, "'tokens' must be a list of integers"),
+        ({"tokens": [*range(99), 4.0], "arrival": 1}, r"must be a list of integers .*, got 4\.0"),
+        ({"tokens": [-1, 2**63], "arrival": 1}, r"must be a list of integers .*, got \[-1, 9223"),
         ({"tokens": [2**70], "arrival": 1}, "'tokens' must be a list of integers"),
         ({"tokens": [3, -2], "arrival": 1}, r"'tokens' must be token ids in .*, got -2"),
         ({"tokens": [2**63], "arrival": 1}, r"'tokens' must be token ids in .*, got 92233720368"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 
 import pytest
 
@@ -53,6 +54,7 @@ def test_samples_are_recognised_and_read_from_their_path(file, name):
         ({"prompt": "p", "tokens": [1]}, "system_prompts"),
         ({"tokens": [1]}, "jsonl"),
         ({"messages": [], "arrival": 0}, "jsonl"),
+        ({"prompt": "Tell me why.", "tokens": [1, 2, 3], "group": "g"}, "jsonl"),
         ({"messages": [ASKED, ANSWERED]}, "append_only_chat"),
         ({"messages": [ASKED], "model": "m", "temperature": 0}, "jsonl"),
         ({"messages": [ASKED, ANSWERED, ASKED], "model": "m", "stream": True}, "jsonl"),
@@ -110,6 +112,12 @@ def test_requests_in_a_json_list_are_refused_and_chats_are_not(write_lines):
     assert recognise(write_lines(json.dumps(chats))) == "append_only_chat"
     with pytest.raises(ValueError, match=r"is a JSON list, .* write one object a line for jsonl"):
         recognise(write_lines(json.dumps([{"model": "m", "messages": [ASKED]}])))
+
+
+def test_a_pipe_is_refused_since_it_can_be_read_only_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is a pipe or a device: save what it holds"):
+        recognise(tmp_path / "pipe")
 
 
 def test_what_is_unknown_is_named_with_the_nearest(write_lines):
