@@ -50,7 +50,7 @@ def stop(process: subprocess.Popen[str], sent: signal.Signals) -> str:
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(sent)
     _, messages = process.communicate(timeout=60)
-    _, alive = psutil.wait_procs(children, timeout=2)
+    _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == [], "no worker and no kernel outlives the command"
     return messages.splitlines()[-1]
 
