@@ -21,7 +21,14 @@ from numpy.typing import NDArray
 from sparselab.overlap import OverlapDistribution
 from sparselab.placement import Schedule
 from sparselab.recompute import PrefillCost, prefill_cost_values
-from sparselab.validation import check_choice, check_integer, check_number, check_token_count
+from sparselab.validation import (
+    LARGEST_EXACT_INTEGER,
+    check_choice,
+    check_instance,
+    check_integer,
+    check_number,
+    check_token_count,
+)
 
 #: The longest entry of a relative histogram: depths times lengths then fit in 64 bits.
 LONGEST_RELATIVE = 2**31
@@ -39,11 +46,11 @@ class Estimator(Protocol):
 
 def check_estimator(name: str, value: Any) -> Estimator:
     """Return ``value`` once it has the two methods of an :class:`Estimator`; else ``TypeError``."""
-    for method in ("observe", "distribution"):
-        if not callable(getattr(value, method, None)):
-            raise TypeError(
-                f"{name} must be an estimator with observe() and distribution(), got {value!r}."
-            )
+    methods = (getattr(value, method, None) for method in ("observe", "distribution"))
+    if isinstance(value, type) or not all(map(callable, methods)):
+        raise TypeError(
+            f"{name} must be an estimator with observe() and distribution(), got {value!r}."
+        )
     return value
 
 
@@ -129,8 +136,9 @@ class DecayedHistogram(Histogram):
     def observe(self, depth: int, length: int, group: Hashable | None = None) -> None:
         """Take in an overlap with weight 1 and let all earlier ones fade by ``gamma``."""
         # Instead of shrinking every weight at every request, the newest one grows by 1 / gamma;
-        # only their ratios matter. Scaling back in time keeps them far from overflow.
-        grown = self._newest / self.gamma
+        # only their ratios matter. Scaling back in time keeps them far from overflow; a gamma so
+        # small that it does not forgets everything either way.
+        grown = min(self._newest / self.gamma, 1e300)
         self._add(depth, length, grown)
         self._newest = grown
         if grown > 1e100:
@@ -278,6 +286,8 @@ def loss_bound(
 
     Both distributions must have the same length; raises ``ValueError`` otherwise.
     """
+    check_instance("planned", planned, OverlapDistribution)
+    check_instance("actual", actual, OverlapDistribution)
     if planned.length != actual.length:
         raise ValueError(
             f"planned is for entries of {planned.length} tokens and actual for {actual.length}: "
@@ -293,6 +303,7 @@ def recompute_variation(schedule: Schedule, prefill_cost: PrefillCost = None) ->
     For two given schedules ``(V(C_q) + V(C_p)) KS(p, q)`` bounds the loss more tightly than the
     ``4 G(N) KS(p, q)`` of :func:`loss_bound`, which holds for all of them.
     """
+    check_instance("schedule", schedule, Schedule)
     cost = prefill_cost_values(prefill_cost, schedule.length)
     starts = schedule.resume_point(np.arange(schedule.length + 1))
     return float(np.abs(np.diff(cost - cost[starts])).sum())
@@ -304,8 +315,8 @@ def expected_tv(samples: int, support: int) -> float:
     ``E |p_hat_t - p_t| <= sqrt(p_t / n)`` (a binomial's standard deviation), and by Cauchy-Schwarz
     ``sum_t sqrt(p_t) <= sqrt(K)``: half their sum is at most ``0.5 * sqrt(K / n)``. At most 1.
     """
-    n = check_integer("samples", samples, minimum=1)
-    k = check_integer("support", support, minimum=1)
+    n = _at_least_one("samples", samples)
+    k = _at_least_one("support", support)
     return min(1.0, 0.5 * math.sqrt(k / n))
 
 
@@ -315,7 +326,7 @@ def expected_ks(samples: int) -> float:
     Integrating the Dvoretzky-Kiefer-Wolfowitz tail ``P(KS > x) <= 2 exp(-2 n x**2)`` over ``x``
     gives ``sqrt(pi / (2 n))``. At most 1.
     """
-    n = check_integer("samples", samples, minimum=1)
+    n = _at_least_one("samples", samples)
     return min(1.0, math.sqrt(math.pi / (2 * n)))
 
 
@@ -325,7 +336,7 @@ def ks_quantile(samples: int, alpha: float) -> float:
     The Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant (1990), solved for ``x``; it
     needs no bound on the number of depths. At most 1.
     """
-    n = check_integer("samples", samples, minimum=1)
+    n = _at_least_one("samples", samples)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0)
     return min(1.0, math.sqrt(math.log(2 / alpha) / (2 * n)))
 
@@ -337,7 +348,7 @@ def tv_quantile(samples: int, support: int, alpha: float) -> float:
     mean (:func:`expected_tv`) by more than ``sqrt(log(1 / alpha) / (2 n))`` with probability at
     most ``alpha``. At most 1.
     """
-    n = check_integer("samples", samples, minimum=1)
+    n = _at_least_one("samples", samples)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0)
     return min(1.0, expected_tv(n, support) + math.sqrt(math.log(1 / alpha) / (2 * n)))
 
@@ -414,11 +425,11 @@ def drift_bound(
         replan_every: ``R``, requests between two plans.
         prefill_cost: the cost ``G``; tokens by default.
     """
-    n = check_integer("samples", samples, minimum=1)
+    n = _at_least_one("samples", samples)
     gamma = check_number("gamma", gamma, above=0.0, below=1.0)
     drift = check_number("drift", drift, minimum=0.0, maximum=1.0)
-    k = check_integer("support", support, minimum=1)
-    interval = check_integer("replan_every", replan_every, minimum=1)
+    k = _at_least_one("support", support)
+    interval = _at_least_one("replan_every", replan_every)
     bias = drift / (1 - gamma) + drift * (interval - 1)
     variance = 0.5 * math.sqrt(k * squared_weights(n, gamma))
     return DriftBound(bias, variance, 2 * _full_cost(length, prefill_cost) * (bias + variance))
@@ -433,7 +444,15 @@ def squared_weights(samples: int, gamma: float) -> float:
     return (1 - gamma) / (1 + gamma) / math.tanh(-0.5 * samples * math.log(gamma))
 
 
+def _at_least_one(name: str, value: int) -> int:
+    """Return ``value`` as an ``int`` once it lies in 1..2**53, as doubles count."""
+    number = check_integer(name, value, minimum=1)
+    return check_integer(name, number, maximum=LARGEST_EXACT_INTEGER)
+
+
 def _full_cost(length: int, prefill_cost: PrefillCost) -> float:
     """Return ``G(N)``, the cost of prefilling the whole entry."""
-    length = check_integer("length", length, minimum=1)
+    length = check_token_count("length", length)
+    if prefill_cost is None:
+        return float(length)
     return float(prefill_cost_values(prefill_cost, length)[length])

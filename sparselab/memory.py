@@ -23,6 +23,7 @@ from sparselab.validation import (
     LARGEST_EXACT_INTEGER,
     check_choice,
     check_counts,
+    check_instance,
     check_integer,
     check_token_count,
 )
@@ -62,6 +63,7 @@ def entry_bytes(
     Vectorised in both. Raises ``TypeError`` for no integers and ``ValueError`` for negative ones
     and for entries whose bytes 64 bits do not hold.
     """
+    check_instance("architecture", architecture, HybridArchitecture)
     tokens, kept = check_counts("length", length), check_counts("checkpoints", checkpoints)
     per_token, each = architecture.kv_bytes_per_token, architecture.checkpoint_bytes
     # Python's integers: these do not overflow.
@@ -94,7 +96,8 @@ def layouts_table(
     """Return one row a layout and length: what an entry weighs and how many fit.
 
     Columns: ``layout``, ``length`` (tokens), ``checkpoints``, ``kv_bytes``, ``checkpoint_bytes``,
-    ``total_bytes``, ``entries`` (a real number: how many such entries ``memory_bytes`` hold).
+    ``total_bytes``, ``entries`` (a real number: how many such entries ``memory_bytes`` hold,
+    infinitely many that weigh nothing).
     """
     import pandas as pd
 
@@ -104,6 +107,8 @@ def layouts_table(
     for layout in LAYOUTS:
         count = checkpoint_count(layout, tokens, block_size, budget)
         total = entry_bytes(architecture, tokens, count)
+        with np.errstate(divide="ignore"):
+            entries = memory_bytes / total
         frames.append(
             pd.DataFrame(
                 {
@@ -113,7 +118,7 @@ def layouts_table(
                     "kv_bytes": entry_bytes(architecture, tokens, 0),
                     "checkpoint_bytes": count * architecture.checkpoint_bytes,
                     "total_bytes": total,
-                    "entries": memory_bytes / total,
+                    "entries": entries,
                 }
             )
         )

@@ -8,6 +8,7 @@ one, so that a table of a few hundred observed depths stays small however long t
 from __future__ import annotations
 
 import csv
+import gzip
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -105,6 +106,7 @@ class OverlapDistribution:
     def sample(self, n: int, seed: int) -> NDArray[np.int64]:
         """Draw ``n`` independent depths; equal seeds give equal draws."""
         n = check_integer("n", n, minimum=0)
+        check_integer("n", n, maximum=LARGEST_EXACT_INTEGER)
         seed = check_integer("seed", seed, minimum=0)
         return np.random.default_rng(seed).choice(self._depths, size=n, p=self.probabilities())
 
@@ -154,9 +156,11 @@ class OverlapDistribution:
     def to_csv(self, path: str | Path) -> None:
         """Write a table ``depth,requests`` of the weights, whole or not at all.
 
-        The length is not in the table: :meth:`from_csv` takes it as an argument.
+        Packed where the name ends in ``.gz``, as :meth:`from_csv` reads it. The length is not in
+        the table: :meth:`from_csv` takes it as an argument.
         """
-        with atomic_path(path) as temporary, temporary.open("w", newline="") as stream:
+        opener = gzip.open if Path(path).suffix == ".gz" else open
+        with atomic_path(path) as temporary, opener(temporary, "wt", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(("depth", "requests"))
             writer.writerows(zip(self._depths.tolist(), self._weights.tolist(), strict=True))
@@ -207,7 +211,9 @@ class OverlapDistribution:
         ``mean`` is that of the untruncated distribution, in tokens.
         """
         depths, mean = _every_depth(length), check_number("mean", mean, above=0.0)
-        return cls(depths, np.exp(depths * -np.log1p(1.0 / mean)), length)
+        # exp(-1000) is 0 as well, and unlike an infinite rate leaves depth 0 its weight of 1.
+        rate = min(np.log1p(1.0 / mean), 1000.0)
+        return cls(depths, np.exp(depths * -rate), length)
 
     @classmethod
     def zipf(cls, length: int, exponent: float) -> OverlapDistribution:
@@ -307,7 +313,9 @@ def _as_weights(weights: ArrayLike) -> NDArray[Any]:
     if array.dtype.kind == "O" and all(type(weight) is int for weight in array):
         array = check_integers("weights", array)
     if array.dtype.kind not in "iuf" and array.size:
-        raise TypeError(f"weights must be numbers, got {array.dtype} values such as {array[0]!r}.")
+        raise TypeError(
+            f"weights must be numbers, got {array.dtype} values such as {array[:1].tolist()[0]!r}."
+        )
     wrong = array[~(np.isfinite(array) & (array >= 0))]
     if wrong.size:
         raise ValueError(f"weights must be finite and not negative, got {wrong[0]}.")

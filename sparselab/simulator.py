@@ -32,7 +32,7 @@ from sparselab.files import atomic_path
 from sparselab.placement import Policy, place, policies
 from sparselab.provenance import provenance
 from sparselab.recompute import PrefillCost, prefill_cost_values
-from sparselab.validation import check_choice, check_integer, check_number
+from sparselab.validation import check_choice, check_instance, check_integer, check_number
 from sparselab.workloads.workload import Request, Workload
 
 if TYPE_CHECKING:
@@ -144,13 +144,14 @@ def simulate(
     Raises:
         TypeError, ValueError: for arguments outside their range, in one sentence.
     """
-    if not isinstance(workload, Workload):
-        raise TypeError(f"workload must be a Workload, got {type(workload).__name__}.")
+    check_instance("workload", workload, Workload)
     replan_every = check_integer("replan_every", replan_every, minimum=1)
     warmup = check_number("warmup", warmup, minimum=0.0, below=1.0)
     check_choice("capture", capture, CAPTURES)
     if isinstance(architecture, str):
         architecture = HybridArchitecture.preset(architecture)
+    if architecture is not None:
+        check_instance("architecture", architecture, HybridArchitecture)
     if capacity_bytes is not None and architecture is None:
         raise ValueError("capacity_bytes needs an architecture to weigh the entries with.")
     estimator = DecayedHistogram() if estimator is None else estimator

@@ -108,6 +108,12 @@ class TestDecayedHistogram:
             assert found.depths.tolist() == sorted(expected)
             assert found.weights == pytest.approx([expected[d] for d in sorted(expected)], rel=1e-9)
 
+    def test_the_smallest_gamma_keeps_only_the_newest(self):
+        histogram = DecayedHistogram(gamma=5e-324)
+        for depth in range(5):
+            histogram.observe(depth, 9)
+        assert histogram.distribution(9).probabilities()[-1] == 1.0
+
     def test_newest_weighs_one_and_the_total_is_the_effective_number_of_samples(self):
         histogram = DecayedHistogram(gamma=0.9)
         for depth in range(20):
@@ -182,6 +188,11 @@ class TestBadInput:
             (lambda: DecayedHistogram(gamma=0), ValueError, "gamma must be greater than 0, got 0"),
             (lambda: DecayedHistogram(1.5), ValueError, "gamma must be at most 1, got 1.5"),
             (lambda: EntryAware(None), TypeError, "prior must be an estimator"),
+            (lambda: EntryAware(Histogram), TypeError, "prior must be an estimator .*, got <class"),
+            (lambda: expected_ks(10**400), ValueError, "samples must be at most 9007199254740992"),
+            (lambda: expected_tv(3, 10**400), ValueError, "support must be at most"),
+            (lambda: loss_bound(5, 5), TypeError, "planned must be an OverlapDistribution"),
+            (lambda: recompute_variation(5), TypeError, "schedule must be a Schedule, got int"),
             (lambda: EntryAware(Histogram(), -1), ValueError, "strength must be at least 0"),
             (lambda: Histogram().observe(9, 8), ValueError, r"depth must lie in 0\.\.8, got 9"),
             (lambda: Histogram().observe(0, 0), ValueError, "length must be at least 1, got 0"),

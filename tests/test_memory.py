@@ -108,6 +108,11 @@ def test_bytes_are_never_those_of_rounded_or_overflowing_counts(
         memory.entry_bytes(SMALL, length, checkpoints)
 
 
+def test_infinitely_many_entries_of_no_bytes_fit() -> None:
+    table = memory.layouts_table(SMALL, [0])
+    assert np.isinf(table["entries"]).all()
+
+
 def test_tables_take_whole_lengths_only() -> None:
     with pytest.raises(TypeError, match="lengths must be integers, got float64"):
         memory.layouts_table(SMALL, [512.5])

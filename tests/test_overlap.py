@@ -101,6 +101,9 @@ class TestFamilies:
     def test_geometric_has_the_stated_mean_where_truncation_does_not_bite(self):
         assert OverlapDistribution.geometric(5000, mean=15.0).mean() == pytest.approx(15.0)
 
+    def test_geometric_of_the_smallest_mean_is_all_at_zero(self):
+        assert OverlapDistribution.geometric(9, mean=5e-324) == OverlapDistribution([0], [1.0], 9)
+
     def test_zipf_weighs_depth_t_by_a_power_of_t_plus_one(self):
         assert OverlapDistribution.zipf(3, 2.0).weights == pytest.approx([1, 1 / 4, 1 / 9, 1 / 16])
 
@@ -185,6 +188,13 @@ class TestTables:
         (tmp_path / "table.csv").write_bytes(text)
         dist = OverlapDistribution.from_csv(tmp_path / "table.csv")
         assert (dist.depths.tolist(), dist.weights.tolist()) == ([4], [2])
+
+    def test_what_is_written_packed_is_read_back(self, tmp_path):
+        dist = OverlapDistribution([1, 4], [2, 3], 4)
+        dist.to_csv(tmp_path / "table.csv.gz")
+        assert OverlapDistribution.from_csv(tmp_path / "table.csv.gz") == dist
+        with gzip.open(tmp_path / "table.csv.gz", "rt") as stream:
+            assert stream.read() == "depth,requests\n1,2\n4,3\n"
 
     def test_gzip_is_read(self, tmp_path):
         with gzip.open(tmp_path / "table.csv.gz", "wt") as stream:

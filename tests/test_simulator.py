@@ -374,7 +374,9 @@ def test_bad_arguments_get_one_sentence(arguments, sentence):
     [
         ({"workload": [[1, 2]]}, "workload must be a Workload, got list"),
         ({"estimator": "histogram"}, "estimator must be an estimator with observe"),
+        ({"estimator": DecayedHistogram}, "estimator must be an estimator with observe"),
         ({"budget": 1.5}, "budget must be an integer, got 1"),
+        ({"architecture": 3}, "architecture must be a HybridArchitecture, got int"),
     ],
 )
 def test_wrong_types_get_one_sentence(arguments, sentence):

@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         and Path(arguments.out).resolve() == Path(arguments.file).resolve()
     ):
         raise ValueError(f"--out must not be the file that is measured, got {arguments.out}.")
-    check_output(arguments.out, ".csv")
+    check_output(arguments.out, ".csv", ".gz")
     name = arguments.format or workloads.recognise(arguments.file)
     options = parse_options(arguments.option, workloads.load)
     workload = workloads.load(name, arguments.file, **options)
