@@ -35,6 +35,7 @@ def execute(
 
     # It cannot read annotations such as `str | None`, and warns of parameters that were checked.
     logging.getLogger("papermill").setLevel(logging.ERROR)
+    logging.getLogger("asyncio").addFilter(_is_news)
     try:
         with _private_kernel() as config:
             papermill.execute_notebook(
@@ -58,6 +59,16 @@ def execute(
         what = type(error).__name__ if started else "the kernel did not start"
         return f"{what}: {first_line}", traceback.format_exc()
     return None, ""
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Tell whether a log record is more than that a kernel died which a stopped run shut down.
+
+    Something in nbclient still waits for it then; the run itself learns of a death otherwise.
+    """
+    from nbclient.exceptions import DeadKernelError
+
+    return not (record.exc_info and isinstance(record.exc_info[1], DeadKernelError))
 
 
 @contextmanager

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 import nbformat
 import pytest
+from nbclient.exceptions import DeadKernelError
 from tiny_notebooks import PUBLISH, write
 
 from sparselab.batch import kernel
@@ -71,3 +73,13 @@ def test_a_kernel_that_does_not_start_fails_the_run_in_time(
     assert str(record.error).startswith(message)
     assert record.duration_s < 30
     assert record.provenance["kernel"] == {"name": "broken", "python": None}
+
+
+def test_nothing_is_logged_of_a_kernel_that_was_shut_down(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_notebook(write(tmp_path / "tiny.ipynb"), tmp_path / "run")
+    for error in (DeadKernelError("Kernel died"), OSError("disk full")):
+        logging.getLogger("asyncio").error("Task exception was never retrieved", exc_info=error)
+    logged = [record.exc_info[1] for record in caplog.records if record.exc_info]
+    assert [str(error) for error in logged] == ["disk full"]

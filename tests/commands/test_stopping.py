@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -45,14 +44,14 @@ def start(tmp_path: Path) -> Iterator:
         process.kill()
 
 
-def stop(process: subprocess.Popen[str], sent: signal.Signals) -> str:
-    """Send a signal; return the last line of what was said, once all its children have ended."""
+def stop(process: subprocess.Popen[str], sent: signal.Signals) -> list[str]:
+    """Send a signal; return what was said (kernels say things, too) once all children ended."""
     children = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(sent)
     _, messages = process.communicate(timeout=60)
     _, alive = psutil.wait_procs(children, timeout=10)
     assert alive == [], "no worker and no kernel outlives the command"
-    return messages.splitlines()[-1]
+    return messages.splitlines()
 
 
 @SIGNALS
@@ -72,10 +71,13 @@ def test_a_running_notebook_is_ended_and_leaves_nothing(
         time.sleep(0.05)
     assert (tmp_path / "started").exists()
 
-    assert stop(process, sent) == f"sparselab {command}: {said}"
+    assert f"sparselab {command}: {said}" in stop(process, sent)
     assert process.returncode == code
     left = {path.name for path in (tmp_path / "runs" / "slow").iterdir()}
     assert left <= {".lock"}, "no unfinished folder and no empty one"
+
+
+REQUEST = '{"timestamp": 0, "input_length": 1300, "output_length": 1, "hash_ids": [1, 2, 3]}\n'
 
 
 @SIGNALS
@@ -91,24 +93,24 @@ def test_a_running_notebook_is_ended_and_leaves_nothing(
 def test_a_command_at_work_is_ended_and_writes_nothing(
     start, tmp_path: Path, arguments: tuple[str, ...], sent: signal.Signals, code: int, said: str
 ) -> None:
+    # So long that reading it takes seconds: once the file is open, the command is at work.
     log = tmp_path / next(a for a in arguments if a.startswith("log"))
-    os.mkfifo(log)
+    rows = REQUEST * 400_000
+    if log.suffix == ".csv":
+        rows = "depth,requests\n" + "".join(f"{depth},1\n" for depth in range(1_500_000))
+    log.write_text(rows)
     process = start(*arguments)
-    silent = open_when_read(log, process)
-    try:
-        assert stop(process, sent) == f"sparselab {arguments[0]}: {said}"
-    finally:
-        os.close(silent)
+    wait_until_open(log, process)
+    assert stop(process, sent) == [f"sparselab {arguments[0]}: {said}"]
     assert process.returncode == code
     assert list(tmp_path.iterdir()) == [log]
 
 
-def open_when_read(pipe: Path, process: subprocess.Popen[str]) -> int:
-    """Open a pipe for writing once the command reads it: as nothing comes, it stays at work."""
+def wait_until_open(file: Path, process: subprocess.Popen[str]) -> None:
+    command = psutil.Process(process.pid)
     deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
-        try:
-            return os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
-        except OSError:  # nobody reads it yet
-            time.sleep(0.05)
+        if str(file) in {opened.path for opened in command.open_files()}:
+            return
+        time.sleep(0.01)
     raise AssertionError(f"the command does not read: {process.communicate()[1]}")
