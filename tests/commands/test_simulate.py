@@ -70,6 +70,16 @@ def test_shipped_samples_go_by_name_and_gib_limit_the_cache(capsys):
     assert 0 < answer["kv_bytes"] <= 0.05 * 2**30
 
 
+def test_what_is_held_at_once_is_within_the_capacity(capsys):
+    argv = ["simulate", "quality", "--interleave", "1", "--policy", "balanced", "--budget", "2"]
+    argv += ["--model", "qwen3.5-0.8b", "--capacity-gib", "0.2"]
+    assert main(argv) == 0
+    lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines()[1:])
+    together = float(lines["held at most"].split()[0])
+    assert 0 < together <= 0.2
+    assert "GiB of KV, " in lines["the most of each"]
+
+
 def test_loaders_take_their_options(capsys):
     options = ["--workload-option", "groups=2", "--workload-option", "requests_per_group=3"]
     assert main(["simulate", "synthetic", *options, "--policy", "last", "--json"]) == 0
