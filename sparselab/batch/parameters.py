@@ -25,11 +25,10 @@ from sparselab.validation import nearest, shorten
 if TYPE_CHECKING:
     from nbformat import NotebookNode
 
-# What Python's parser raises for text that is no literal or is nested too deeply for it.
+# What Python's parser raises for text that is no literal, or is nested too deeply for it.
 UNREADABLE = (SyntaxError, ValueError, TypeError, RecursionError, MemoryError)
 
 SIMPLE_TYPES = ("bool", "int", "float", "str")
-# What Python's parser raises, the latter two where brackets are nested too deeply for it.
 TYPES = (*SIMPLE_TYPES, *(f"list[{name}]" for name in SIMPLE_TYPES))
 
 

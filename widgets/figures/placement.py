@@ -189,17 +189,23 @@ def _strips(comparison: Comparison) -> list[float]:
 
 
 def _bins(distribution: sl.OverlapDistribution) -> int:
-    return min(HISTOGRAM_BINS, distribution.length + 1)
+    return min(HISTOGRAM_BINS, distribution.length)
 
 
 def _histogram_trace(distribution: sl.OverlapDistribution) -> Trace:
-    """The share of requests in equal parts of ``0..N``, in per cent, as a filled step line."""
-    bins = _bins(distribution)
-    part = distribution.depths * bins // (distribution.length + 1)
-    shares = 100 * np.bincount(part, distribution.probabilities(), minlength=bins)
+    """The share of requests in equal parts of ``0..N``, in per cent, as a filled step line.
+
+    A depth on an edge counts in the part that begins there, N itself in the last one.
+    """
+    shares, edges = np.histogram(
+        distribution.depths,
+        _bins(distribution),
+        range=(0, distribution.length),
+        weights=100 * distribution.probabilities(),
+    )
     # One more corner closes the last step.
     return _scatter(
-        x=np.linspace(0, distribution.length, bins + 1),
+        x=edges,
         y=np.append(shares, shares[-1]).astype(np.float32),
         yaxis="y",
         mode="lines",
@@ -215,7 +221,7 @@ def _histogram_trace(distribution: sl.OverlapDistribution) -> Trace:
 
 def _bin_words(distribution: sl.OverlapDistribution) -> str:
     """Return how wide a part of the histogram is: ``1 token``, ``256 tokens``, ``78.1 tokens``."""
-    width = (distribution.length + 1) / _bins(distribution)
+    width = distribution.length / _bins(distribution)
     number = f"{width:,.0f}" if abs(width - round(width)) < 0.05 else f"{width:,.1f}"
     return f"{number} token{'s' * (number != '1')}"
 
