@@ -26,9 +26,11 @@ class Offline:
         self.outside: list[str] = []
         self.complaints: list[str] = []
 
-    def open(self, path: Path, scheme: str = "light") -> Page:
+    def open(
+        self, path: Path, scheme: str = "light", width: int = WIDTH, height: int = 900
+    ) -> Page:
         context = self.browser.new_context(
-            offline=True, color_scheme=scheme, viewport={"width": WIDTH, "height": 900}
+            offline=True, color_scheme=scheme, viewport={"width": width, "height": height}
         )
         page = context.new_page()
         page.on("request", lambda r: self.outside.append(r.url) if not inside(r.url) else None)
@@ -148,13 +150,7 @@ def test_on_paper_every_figure_is_whole_and_dark_on_light(
 def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(
     run_notebook_case: Callable[[str], Path], offline: Offline
 ) -> None:
-    stems = ("00_start_here", "05_memory_and_serving")
-    folders = {stem: run_notebook_case(stem) for stem in stems}
-    records = {stem: RunRecord.load(folder) for stem, folder in folders.items()}
-    output = folders[stems[0]].parent
-    write_index(output, "Two notebooks", {k: v for k, v in records.items() if v is not None})
-
-    page = offline.open(output / "index.html")
+    page = offline.open(index_page(run_notebook_case))
     page.wait_for_function(DRAWN)
     assert page.locator(".card").count() == 2
     assert page.locator(".card .main-svg").count() > 0
@@ -165,3 +161,24 @@ def test_the_index_page_shows_a_picture_and_a_headline_of_each_run(
     page.locator(".card h2 a").first.click()
     page.wait_for_function(DRAWN)
     assert page.url.endswith("00_start_here/00_start_here.html")
+
+
+def test_a_printed_index_page_has_the_pictures_that_were_not_scrolled_to(
+    run_notebook_case: Callable[[str], Path], offline: Offline
+) -> None:
+    page = offline.open(index_page(run_notebook_case), width=420, height=20)
+    last = page.locator(".card .thumbnail").last
+    page.wait_for_timeout(500)
+    assert last.locator(".main-svg").count() == 0
+    page.pdf()
+    assert last.locator(".main-svg").count() > 0
+
+
+def index_page(run_notebook_case: Callable[[str], Path]) -> Path:
+    """Write the index page of two notebooks beside their folders."""
+    folders = [run_notebook_case(stem) for stem in ("00_start_here", "05_memory_and_serving")]
+    records = {folder.name: RunRecord.load(folder) for folder in folders}
+    write_index(
+        folders[0].parent, "Two notebooks", {k: v for k, v in records.items() if v is not None}
+    )
+    return folders[0].parent / "index.html"

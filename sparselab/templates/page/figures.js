@@ -40,16 +40,22 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  // A page of many thumbnails draws each as it comes into view.
-  const whenSeen = new IntersectionObserver((entries, observer) => {
-    for (const entry of entries.filter((entry) => entry.isIntersecting)) {
-      observer.unobserve(entry.target);
-      draw(entry.target);
-    }
+  // A page of many thumbnails draws each as it comes into view, and all of them for paper.
+  const waiting = new Set();
+  const drawOnce = (holder) => {
+    if (waiting.delete(holder)) draw(holder);
+  };
+  const whenSeen = new IntersectionObserver((entries) => {
+    for (const entry of entries.filter((entry) => entry.isIntersecting)) drawOnce(entry.target);
   }, { rootMargin: "400px" });
+  window.addEventListener("beforeprint", () => waiting.forEach(drawOnce));
 
   for (const holder of document.querySelectorAll(".plotly-figure")) {
-    if (holder.classList.contains("thumbnail")) whenSeen.observe(holder);
-    else draw(holder);
+    if (holder.classList.contains("thumbnail")) {
+      waiting.add(holder);
+      whenSeen.observe(holder);
+    } else {
+      draw(holder);
+    }
   }
 });
