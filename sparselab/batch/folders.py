@@ -21,6 +21,9 @@ PARTIAL_PREFIX = ".partial-"
 # What a run leaves beside its notebook and page, and what JupyterLab adds when one is opened.
 NAMES_OF_A_RUN = (RECORD_FILE, TRACEBACK_FILE, RESULTS_FOLDER, ".ipynb_checkpoints")
 
+# What macOS adds to a folder that somebody looks at.
+NAME_OF_NOTHING = ".DS_Store"
+
 
 def check_replaceable(folder: str | Path) -> None:
     """Raise ``ValueError`` for a folder that a run may not replace, or for a file.
@@ -48,7 +51,7 @@ def check_replaceable(folder: str | Path) -> None:
 
 def _first_other(folder: Path) -> str | None:
     """Return the name of something in ``folder`` that no run left there, or ``None``."""
-    names = sorted(path.name for path in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir() if path.name != NAME_OF_NOTHING)
     if RECORD_FILE not in names:
         return names[0] if names else None
     # One notebook and one page are the run's own, whatever they are called.
@@ -70,13 +73,22 @@ def complete_folder(target: str | Path) -> Iterator[Path]:
         yield partial
         partial.chmod(0o755)
         if target.exists():
-            # A folder cannot replace another in one step; out of the way first, then in.
-            old = partial.with_name(f"{partial.name}-old")
-            target.rename(old)
-            partial.rename(target)
-            shutil.rmtree(old, ignore_errors=True)
+            _exchange(partial, target)
         else:
             partial.rename(target)
+
+
+def _exchange(new: Path, target: Path) -> None:
+    """Put the folder ``new`` in the place of the folder ``target``, or leave that where it is."""
+    old = new.with_name(f"{new.name}-old")
+    # One folder cannot replace another in one step; out of the way first, then in.
+    try:
+        target.rename(old)
+        new.rename(target)
+    finally:  # Ctrl-C may come between the two
+        if not target.exists():
+            old.rename(target)
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def remove_abandoned(parent: Path) -> None:

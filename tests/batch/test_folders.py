@@ -24,6 +24,26 @@ def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
+@pytest.mark.parametrize("at", [1, 2])
+def test_a_run_whose_replacing_is_interrupted_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    target, rename, renamed = tmp_path / "run", Path.rename, []
+    fill(target, ("first",))
+
+    def rename_interrupted(path: Path, to: Path) -> Path:
+        renamed.append(path)
+        if len(renamed) == at:
+            raise KeyboardInterrupt
+        return rename(path, to)
+
+    monkeypatch.setattr(Path, "rename", rename_interrupted)
+    with pytest.raises(KeyboardInterrupt), complete_folder(target) as partial:
+        (partial / "second").touch()
+    assert [path.name for path in target.iterdir()] == ["first"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
 def test_what_a_killed_run_left_is_removed_and_what_somebody_works_in_is_not(
     tmp_path: Path,
 ) -> None:
@@ -59,7 +79,13 @@ def test_a_folder_taken_for_abandoned_before_it_was_locked_is_made_again(
 
 
 @pytest.mark.parametrize(
-    "files", [(), ("run.json", "tiny.ipynb", "tiny.html", "traceback.txt", "results/a.parquet")]
+    "files",
+    [
+        (),
+        ("run.json", "tiny.ipynb", "tiny.html", "traceback.txt", "results/a.parquet"),
+        ("run.json", ".DS_Store", ".ipynb_checkpoints/tiny-checkpoint.ipynb"),
+        (".DS_Store",),
+    ],
 )
 def test_nothing_and_a_run_may_be_replaced(tmp_path: Path, files: tuple[str, ...]) -> None:
     fill(tmp_path / "run", files)
