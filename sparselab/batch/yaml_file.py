@@ -14,8 +14,12 @@ from sparselab.files import open_text
 class _StrictLoader(yaml.SafeLoader):
     """PyYAML's safe loader, which takes the last of two equal keys and ``1e-3`` for text."""
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        """Return the mapping of ``node``; ``ConstructorError`` for a key that is there twice."""
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Return the next mapping as written; ``ConstructorError`` for a key that is there twice.
+
+        Later, when mappings are merged (``<<``), a key that is overruled is there twice as well.
+        """
+        node = super().compose_mapping_node(anchor)
         seen = set()
         for key_node, _ in node.value:
             key = (key_node.tag, key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
@@ -25,7 +29,7 @@ class _StrictLoader(yaml.SafeLoader):
                     problem_mark=key_node.start_mark,
                 )
             seen.add(key)
-        return super().construct_mapping(node, deep)
+        return node
 
 
 # As YAML 1.2 has it; PyYAML's 1.1 wants a point and a sign in the exponent.

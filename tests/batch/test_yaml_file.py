@@ -63,3 +63,12 @@ def test_what_cannot_be_read_is_named_in_one_sentence(file: Path, text: str, mes
 def test_a_key_may_overrule_one_that_is_merged_in(file: Path) -> None:
     file.write_text("base: &base {a: 1, b: 2}\nmine:\n  <<: *base\n  a: 3")
     assert load_yaml(file)["mine"] == {"a": 3, "b": 2}
+
+
+def test_what_was_merged_may_be_merged_again(file: Path) -> None:
+    file.write_text(
+        "deep: [&base {size: 1, rate: 2}, [&mine {<<: *base, size: 3}]]\nlast: {<<: *mine}\n"
+    )
+    read = load_yaml(file)
+    assert read["deep"] == [{"size": 1, "rate": 2}, [{"size": 3, "rate": 2}]]
+    assert read["last"] == {"size": 3, "rate": 2}
