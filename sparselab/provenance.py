@@ -52,7 +52,8 @@ def code_checksum(packages: tuple[str, ...] = CODE_PACKAGES) -> str:
     for package in packages:
         found = importlib.util.find_spec(package)
         for root in (found.submodule_search_locations or []) if found else []:
-            for path in sorted(Path(root).rglob("*.py")):
+            paths = sorted(Path(root).rglob("*.py"))
+            for path in filter(Path.is_file, paths):  # an editor's lock is a link to nowhere
                 digest.update(path.relative_to(root).as_posix().encode() + b"\0")
                 digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()

@@ -29,6 +29,8 @@ def test_a_checksum_tells_when_the_code_was_edited(tmp_path, monkeypatch):
     code.write_text("answer = 1")
     before = code_checksum(("edited_package",))
     assert code_checksum(("edited_package",)) == before
+    (code.parent / ".#lock.py").symlink_to("me@a-machine.1234")  # as Emacs does while one edits
+    assert code_checksum(("edited_package",)) == before
     code.write_text("answer = 2")
     assert code_checksum(("edited_package",)) != before
 
