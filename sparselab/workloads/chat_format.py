@@ -7,7 +7,7 @@ always extends a shorter one, whatever the tokenizer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +47,7 @@ def read_messages(items: Sequence[Any], where: str) -> list[Message]:
         place = f"{where}, message {number}"
         if not isinstance(item, dict):
             raise ValueError(f"{place}: an object is expected, got {type(item).__name__}.")
-        role = str(item.get("role", item.get("from")))
+        role = named_role(item)
         if role not in ROLES:
             raise ValueError(f"{place}: the role must be one of {', '.join(ROLES)}, got {role!r}.")
         content = item.get("content", item.get("value"))
@@ -55,6 +55,11 @@ def read_messages(items: Sequence[Any], where: str) -> list[Message]:
             content = ""  # one that only calls a tool says nothing
         messages.append(Message(ROLES[role], _as_text(content, place)))
     return messages
+
+
+def named_role(item: Mapping[str, Any]) -> str:
+    """Return the role that a message names, which need not be one of :data:`ROLES`."""
+    return str(item.get("role", item.get("from")))
 
 
 def _as_text(content: Any, place: str) -> str:

@@ -24,7 +24,7 @@ from sparselab.workloads import (
     system_prompts,
 )
 from sparselab.workloads.append_only_chat import is_json_list, read_objects
-from sparselab.workloads.chat_format import ROLES
+from sparselab.workloads.chat_format import ROLES, named_role
 from sparselab.workloads.workload import Workload
 
 #: How many records of a file tell its format.
@@ -142,7 +142,7 @@ def _chats_or_requests(records: list[dict[str, Any]], path: Path) -> str:
 def _ends_with_an_answer(record: dict[str, Any]) -> bool:
     messages = record.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else None
-    return isinstance(last, dict) and ROLES.get(str(last.get("role"))) == "assistant"
+    return isinstance(last, dict) and ROLES.get(named_role(last)) == "assistant"
 
 
 # The first entry whose keys are all there decides, so the more particular ones come first.

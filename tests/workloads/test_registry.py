@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import sys
 
 import pytest
 
@@ -56,6 +57,7 @@ def test_samples_are_recognised_and_read_from_their_path(file, name):
         ({"messages": [], "arrival": 0}, "jsonl"),
         ({"prompt": "Tell me why.", "tokens": [1, 2, 3], "group": "g"}, "jsonl"),
         ({"messages": [ASKED, ANSWERED]}, "append_only_chat"),
+        ({"messages": [{"from": "human"}, {"from": "gpt"}]}, "append_only_chat"),
         ({"messages": [ASKED], "model": "m", "temperature": 0}, "jsonl"),
         ({"messages": [ASKED, ANSWERED, ASKED], "model": "m", "stream": True}, "jsonl"),
         ({"id": 1, "conversations": []}, "append_only_chat"),
@@ -114,6 +116,7 @@ def test_requests_in_a_json_list_are_refused_and_chats_are_not(write_lines):
         recognise(write_lines(json.dumps([{"model": "m", "messages": [ASKED]}])))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
 def test_a_pipe_is_refused_since_it_can_be_read_only_once(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(ValueError, match="pipe is a pipe or a device: save what it holds"):
