@@ -194,9 +194,10 @@ def _exporter(links: Mapping[str, str]) -> Any:
             return mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", display="block")
 
         def link(self, text: str, url: str, title: str | None = None) -> str:
-            if url.endswith(".ipynb") and "://" not in url and url not in links:
+            file, sign, section = url.partition("#")
+            if file.endswith(".ipynb") and "://" not in file and file not in links:
                 return text
-            return super().link(text, links.get(url, url), title)
+            return super().link(text, links.get(file, file) + sign + section, title)
 
     class Exporter(HTMLExporter):
         @pass_context

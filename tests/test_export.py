@@ -122,6 +122,13 @@ def test_of_a_link_to_a_notebook_that_has_no_page_the_text_stays() -> None:
     assert 'href="https://example.org/a.ipynb"' in export.notebook_html(elsewhere)
 
 
+def test_a_link_to_a_section_of_a_notebook_is_one_to_that_notebook() -> None:
+    section = notebook(text="[bounds](02_drift.ipynb#bounds)")
+    assert ".ipynb" not in export.notebook_html(section)
+    page = export.notebook_html(section, links={"02_drift.ipynb": "drift.html"})
+    assert 'href="drift.html#bounds"' in page
+
+
 def test_a_live_widget_leaves_a_note_and_its_state_is_dropped() -> None:
     source = notebook({export.WIDGET_MIME: {"model_id": "x"}, "text/plain": "Panel()"})
     source.metadata["widgets"] = {"application/vnd.jupyter.widget-state+json": {"state": {}}}
