@@ -66,7 +66,9 @@ def revision(folder: Path = Path(__file__).parent) -> str | None:
     """
     belongs = ("ls-files", "--error-unmatch", "__init__.py")  # not so in a venv within a checkout
     described = ("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*")
-    if _git(folder, *belongs) is None:
+    # Elsewhere git is not even asked: a Mac without it would open a window that offers it.
+    is_inside = any((parent / ".git").exists() for parent in (folder, *folder.parents))
+    if not is_inside or _git(folder, *belongs) is None:
         return None
     return _git(folder, *described)
 
