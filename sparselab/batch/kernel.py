@@ -37,7 +37,7 @@ def execute(
     logging.getLogger("papermill").setLevel(logging.ERROR)
     logging.getLogger("asyncio").addFilter(_is_news)
     try:
-        with _private_kernel() as config:
+        with _private_kernel(source.metadata.kernelspec.name) as manager:
             papermill.execute_notebook(
                 source,
                 # papermill fills in {names} in a path; this one is meant as it stands.
@@ -47,7 +47,7 @@ def execute(
                 cwd=cwd.resolve(),
                 start_timeout=START_TIMEOUT_S,
                 execution_timeout=timeout_s,
-                config=config,
+                km=manager,
             )
     except PapermillExecutionError as error:
         trace = strip_ansi("\n".join(error.traceback))
@@ -72,18 +72,27 @@ def _is_news(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def _private_kernel() -> Iterator[Any]:
-    """Give a configuration that lets the kernel talk through socket files of its own.
+def _private_kernel(name: str) -> Iterator[Any]:
+    """Give the manager of a kernel that talks through socket files of its own; end it afterwards.
+
+    nbclient would end it too, but not one that is interrupted while it starts.
 
     TCP ports, the default and on Windows the only way, are chosen before they are bound: kernels
     started at the same moment may pick the same one, and any user of the machine can connect.
     """
-    from traitlets.config import Config
+    from jupyter_client.manager import AsyncKernelManager
+    from jupyter_core.utils import run_sync
 
     with ExitStack() as stack:
         address = None if os.name == "nt" else _socket_address(stack)
-        sockets = {"transport": "ipc", "ip": address}
-        yield Config({"KernelManager": sockets} if address else {})
+        sockets = {"transport": "ipc", "ip": address} if address else {}
+        manager = AsyncKernelManager(kernel_name=name, **sockets)
+        try:
+            yield manager
+        finally:
+            if run_sync(manager.is_alive)():
+                run_sync(manager.shutdown_kernel)()
+            run_sync(manager.cleanup_resources)()
 
 
 def _socket_address(stack: ExitStack) -> str | None:

@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
+from jupyter_client.asynchronous import AsyncKernelClient
 from nbclient.exceptions import DeadKernelError
 from tiny_notebooks import PUBLISH, write
 
@@ -73,6 +75,19 @@ def test_a_kernel_that_does_not_start_fails_the_run_in_time(
     assert str(record.error).startswith(message)
     assert record.duration_s < 30
     assert record.provenance["kernel"] == {"name": "broken", "python": None}
+
+
+def test_a_kernel_that_is_interrupted_while_it_starts_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def interrupted(client: AsyncKernelClient, timeout: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(AsyncKernelClient, "wait_for_ready", interrupted)
+    before = psutil.Process().children()
+    with pytest.raises(KeyboardInterrupt):
+        run_notebook(write(tmp_path / "tiny.ipynb"), tmp_path / "run")
+    assert [child for child in psutil.Process().children() if child not in before] == []
 
 
 def test_nothing_is_logged_of_a_kernel_that_was_shut_down(
