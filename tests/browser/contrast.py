@@ -5,8 +5,9 @@ from __future__ import annotations
 from playwright.sync_api import Locator
 
 CONTRAST = """
-(root, selector) => {
-  const element = root.querySelector(selector);
+async (root, selector) => {
+  let element;
+  while (!(element = root.querySelector(selector))) await new Promise(requestAnimationFrame);
   const channels = colour => colour.match(/[0-9.]+/g).map(Number);
   const luminance = colour => {
     const [r, g, b] = channels(colour).slice(0, 3).map(v => v / 255)
@@ -32,5 +33,5 @@ def contrast(root: Locator, selector: str) -> float:
     is not transparent. The text is found and looked at in one step, since a redrawing between
     the two would leave an element that is no longer in the page and has no colours.
     """
-    root.locator(selector).first.wait_for()
+    root.locator(selector).first.wait_for()  # with a limit, which the loop in the page has not
     return root.evaluate(CONTRAST, selector)

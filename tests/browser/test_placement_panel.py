@@ -41,14 +41,20 @@ def handle(panel: PanelPage, index: int) -> tuple[float, float]:
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
+def wait_for_other_than(panel: PanelPage, before: list[int]) -> None:
+    panel.wait_until(lambda: own(panel) != before, f"checkpoints other than {before}")
+    panel.settle()
+
+
 def drag(panel: PanelPage, index: int, right: float, down: float) -> None:
+    before = own(panel)
     x, y = handle(panel, index)
     mouse = panel.page.mouse
     mouse.move(x, y)
     mouse.down()
     mouse.move(x + right, y + down, steps=6)
     mouse.up()
-    panel.settle()
+    wait_for_other_than(panel, before)
 
 
 def test_own_checkpoints_are_moved_removed_and_added_with_the_pointer(panel: PanelPage) -> None:
@@ -63,7 +69,7 @@ def test_own_checkpoints_are_moved_removed_and_added_with_the_pointer(panel: Pan
     panel.page.mouse.move(x - 90, y, steps=5)
     panel.page.wait_for_timeout(300)
     panel.page.mouse.click(x - 90, y)
-    panel.settle()
+    wait_for_other_than(panel, [6144])
     added, kept = own(panel)
     assert added < kept == 6144
     assert panel.root.locator(".shapelayer path").count() == 2
@@ -88,7 +94,7 @@ def test_only_the_row_of_the_readers_own_takes_clicks_and_a_double_click_is_one(
     mouse.move(x + 60, y, steps=5)
     panel.page.wait_for_timeout(300)
     mouse.dblclick(x + 60, y)
-    panel.settle()
+    wait_for_other_than(panel, [2048, 6144])
     assert len(own(panel)) == 3
 
 
@@ -139,10 +145,14 @@ def test_a_flood_of_key_presses_ends_with_the_picture_of_the_last_value(panel: P
         "() => [...document.querySelectorAll('.sparselab-panel .widget-readout')]"
         ".some(readout => readout.innerText.trim() === '48')"
     )
+
+    def drawn() -> list[int]:
+        now = next(x for name, x, _ in panel.drawn_data() if name == "now")
+        return [round(2**position - 1) for position in now]
+
+    panel.wait_until(lambda: 48 in drawn(), "balanced stands at 48 checkpoints on the frontier")
     panel.settle()
-    now = next(x for name, x, _ in panel.drawn_data() if name == "now")
-    checkpoints = [round(2**position - 1) for position in now]
-    assert 48 in checkpoints, "balanced stands at 48 checkpoints on the frontier"
+    assert 48 in drawn()
 
 
 def test_policies_come_and_go(panel: PanelPage) -> None:
