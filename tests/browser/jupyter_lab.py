@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import nbformat
 from contrast import contrast
@@ -279,10 +279,19 @@ class Notebook:
         self.page.wait_for_function(IDLE)
 
 
+class ServedNotebook(Protocol):
+    """What a panel is looked at in: a page, and a kernel that is idle or not."""
+
+    page: Page
+
+    def kernel_is_idle(self) -> bool:
+        """Whether the kernel has nothing to do."""
+
+
 class PanelPage:
     """A panel in a notebook: its controls, figure and error line."""
 
-    def __init__(self, notebook: Notebook, index: int = 0) -> None:
+    def __init__(self, notebook: ServedNotebook, index: int = 0) -> None:
         self.notebook, self.page = notebook, notebook.page
         self.root: Locator = self.page.locator(".sparselab-panel").nth(index)
 

@@ -64,13 +64,26 @@ def wait_until_it_listens(url: str, process: subprocess.Popen[bytes], log: Path)
     raise RuntimeError("Voila did not start:\n" + log.read_text()[-3000:])
 
 
+IDLE = """
+async () => {
+  const config = JSON.parse(document.getElementById('jupyter-config-data').textContent);
+  const answer = await fetch(`${config.baseUrl}api/kernels/${config.kernelId}`);
+  return (await answer.json()).execution_state === 'idle';
+}
+"""
+
+
 class VoilaPage:
-    """What :class:`PanelPage` needs of a page: no kernel is asked for, since Voila hides it."""
+    """A notebook as Voila serves it, in one page of the browser."""
 
     def __init__(self, browser: Browser) -> None:
         self.page = browser.new_page(viewport={"width": WIDTH, "height": 900})
         self.page.set_default_timeout(1000 * PATIENCE_S)
         self.outside = keep_inside(self.page)
+
+    def kernel_is_idle(self) -> bool:
+        """Whether the kernel has nothing to do, which Voila's page does not know but its server."""
+        return self.page.evaluate(IDLE)
 
 
 @pytest.mark.timeout(400)
@@ -81,7 +94,7 @@ def test_voila_serves_the_notebook_with_a_panel_that_answers(
     with voila(REPOSITORY / "notebooks" / f"{stem}.ipynb", tmp_path) as url:
         served = VoilaPage(browser)
         served.page.goto(url)
-        panel = PanelPage(served)  # type: ignore[arg-type]
+        panel = PanelPage(served)
         panel.wait_until_drawn()
         assert served.page.locator("h1").first.inner_text()
         pictures = served.page.locator(".jp-RenderedPlotly, .plotly-graph-div")
