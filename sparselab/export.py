@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sparselab.files import write_text
+from sparselab.files import open_text, parse_json, write_text
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -81,7 +81,7 @@ def notebook_html(
 
 
 def read_notebook(path: str | Path) -> NotebookNode:
-    """Return the notebook at ``path`` in the current format.
+    """Return the notebook at ``path``, of which every minor version of format 4 is read.
 
     Raises ``FileNotFoundError`` where there is none and ``ValueError`` for a file that is no
     notebook.
@@ -91,13 +91,33 @@ def read_notebook(path: str | Path) -> NotebookNode:
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"no such notebook: {path}.")
-    try:
-        notebook = nbformat.read(path, as_version=4)
-        nbformat.validate(notebook)
-    except (nbformat.ValidationError, nbformat.reader.NotJSONError, UnicodeDecodeError) as error:
-        reason = str(error).splitlines()[0][:120]
-        raise ValueError(f"{path} is not a readable notebook ({reason}).") from None
-    return notebook
+    with open_text(path) as stream:
+        text = stream.read()
+    content = parse_json(text, path)
+    reason = _misshapen(content)
+    if not reason:
+        try:
+            # Before it is read, which stumbles over what is no notebook.
+            nbformat.validate(content)
+            return nbformat.reads(text, as_version=4)
+        except nbformat.ValidationError as error:
+            reason = str(error).splitlines()[0][:120]
+    raise ValueError(f"{path} is not a readable notebook ({reason}).")
+
+
+def _misshapen(content: Any) -> str | None:
+    """Say what in a notebook's JSON would make nbformat's own check stumble, if anything does."""
+    if not isinstance(content, dict):
+        return f"a JSON object is expected, got {type(content).__name__}"
+    major, minor = content.get("nbformat"), content.get("nbformat_minor")
+    if type(major) is not int or major != 4:
+        return f"nbformat 4 is expected, got {major!r}"
+    if type(minor) is not int:
+        return f"a whole number is expected as nbformat_minor, got {minor!r}"
+    cells = content.get("cells")
+    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
+        return "cells is no list of objects"
+    return None
 
 
 def notebook_title(notebook: NotebookNode) -> str | None:

@@ -167,23 +167,74 @@ def test_export_html_reads_a_file_and_writes_one(tmp_path: Path) -> None:
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
+CODE_CELL = {
+    "cell_type": "code",
+    "id": "a",
+    "metadata": {},
+    "source": "1",
+    "execution_count": None,
+    "outputs": [],
+}
+
+
+def format_4(**changes: object) -> dict[str, object]:
+    return {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": []} | changes
+
+
+def test_a_notebook_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no such notebook: .*a\.ipynb"):
+        export.read_notebook(tmp_path / "a.ipynb")
+
+
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "reason"),
     [
-        (None, "no such notebook"),
-        ("", "not a readable notebook"),
-        ("{}", "not a readable notebook"),
+        ([], "a JSON object is expected, got list"),
+        (None, "a JSON object is expected, got NoneType"),
+        ({}, "nbformat 4 is expected, got None"),
+        (format_4(nbformat=3, worksheets=[]), "nbformat 4 is expected, got 3"),
+        (format_4(nbformat=4.0), "nbformat 4 is expected, got 4.0"),
+        (format_4(nbformat_minor="5"), "a whole number is expected as nbformat_minor, got '5'"),
+        (format_4(nbformat_minor=-1), "v4.-1"),
+        (format_4(cells=5), "cells is no list of objects"),
+        (format_4(cells=[None]), "cells is no list of objects"),
+        (format_4(cells=[{"id": "a"}]), "is not valid"),
+        (format_4(cells=[CODE_CELL | {"outputs": 5}]), "5 is not of type 'array'"),
+        (format_4(cells=[CODE_CELL | {"source": 5}]), "5 is not valid"),
+        (format_4(metadata=[]), "[] is not of type 'object'"),
+        (format_4(metadata={"kernelspec": 5}), "5 is not of type 'object'"),
     ],
 )
-def test_a_file_that_is_no_notebook_is_named(
-    tmp_path: Path, content: str | None, message: str
+def test_a_file_that_is_no_notebook_is_refused_in_one_sentence(
+    tmp_path: Path, content: object, reason: str
 ) -> None:
-    path = tmp_path / "a.ipynb"
-    if content is not None:
-        path.write_text(content)
-    with pytest.raises((FileNotFoundError, ValueError), match=message) as caught:
+    path = tmp_path / "odd.ipynb"
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=r"odd\.ipynb is not a readable notebook") as caught:
         export.read_notebook(path)
-    assert "a.ipynb" in str(caught.value)
+    assert reason in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"), [("", "not valid JSON"), ("[" * 99999, "nested too deeply")]
+)
+def test_a_file_that_is_no_json_is_refused_naming_the_line(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    path = tmp_path / "odd.ipynb"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"odd\.ipynb, line 1: .*{reason}"):
+        export.read_notebook(path)
+
+
+@pytest.mark.parametrize("minor", range(6))
+def test_every_minor_version_is_read(tmp_path: Path, minor: int) -> None:
+    cell = {key: value for key, value in CODE_CELL.items() if key != "id" or minor == 5}
+    cell["source"] = ["a = 1\n", "a"]
+    path = tmp_path / "a.ipynb"
+    path.write_text(json.dumps(format_4(nbformat_minor=minor, cells=[cell])))
+    assert export.read_notebook(path).cells[0].source == "a = 1\na"
 
 
 def test_the_first_figure_is_found() -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sparselab.export import read_notebook
-from sparselab.files import open_text, parse_json
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -28,27 +27,9 @@ def read_runnable(path: str | Path) -> NotebookNode:
         raise FileNotFoundError(f"no such notebook: {path}.")
     if path.suffix != ".ipynb":
         raise ValueError(f"{path} is not called .ipynb, as a notebook must be.")
-    with open_text(path) as stream:
-        problem = _misshapen(parse_json(stream.read(), path))
-    if problem:
-        raise ValueError(f"{path} is not a readable notebook ({problem}).")
     notebook = read_notebook(path)
     notebook.metadata.pop("language_info", None)  # of the kernel that ran it last
     kernel = notebook.metadata.setdefault("kernelspec", nbformat.from_dict(PYTHON3))
     # Parameters are passed in Python, which papermill wants to be told.
     kernel.setdefault("language", "python")
     return notebook
-
-
-def _misshapen(content: Any) -> str | None:
-    """Say what in the shape of a notebook's JSON would make nbformat stumble, if anything does."""
-    if not isinstance(content, dict):
-        return f"a JSON object is expected, got {type(content).__name__}"
-    if content.get("nbformat") != 4:
-        return f"nbformat 4 is expected, got {content.get('nbformat')!r}"
-    if not isinstance(content.get("metadata", {}), dict):
-        return "metadata is no object"
-    cells = content.get("cells", [])
-    if not isinstance(cells, list) or not all(isinstance(cell, dict) for cell in cells):
-        return "cells is no list of objects"
-    return None

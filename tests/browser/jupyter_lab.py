@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import nbformat
 from contrast import contrast
@@ -288,10 +288,13 @@ class ServedNotebook(Protocol):
         """Whether the kernel has nothing to do."""
 
 
-class PanelPage:
+Served = TypeVar("Served", bound=ServedNotebook)
+
+
+class PanelPage(Generic[Served]):
     """A panel in a notebook: its controls, figure and error line."""
 
-    def __init__(self, notebook: ServedNotebook, index: int = 0) -> None:
+    def __init__(self, notebook: Served, index: int = 0) -> None:
         self.notebook, self.page = notebook, notebook.page
         self.root: Locator = self.page.locator(".sparselab-panel").nth(index)
 
@@ -317,7 +320,7 @@ class PanelPage:
         """Return the contrast of the axes' numbers to the page."""
         return contrast(self.root, ".js-plotly-plot .xtick text")
 
-    def drawn_data(self) -> list[list[object]]:
+    def drawn_data(self) -> list[list[Any]]:
         """Return what plotly has drawn: name, x and y of each trace."""
         return self.root.locator(".js-plotly-plot").evaluate(
             "figure => figure.data.map(trace => [trace.name ?? '', [...(trace.x ?? [])],"

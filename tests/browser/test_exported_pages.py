@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from contrast import contrast
@@ -14,6 +15,7 @@ from playwright.sync_api import Browser, Page
 from sparselab.batch.index import write_index
 from sparselab.batch.run import RunRecord
 
+Scheme = Literal["light", "dark"]
 INSIDE = ("file:", "data:", "blob:", "about:")
 DRAWN = "() => [...document.querySelectorAll('.plotly-figure')].every(f => f._fullLayout?._size)"
 
@@ -27,7 +29,11 @@ class Offline:
         self.complaints: list[str] = []
 
     def open(
-        self, path: Path, scheme: str = "light", width: int = WIDTH, height: int = 900
+        self,
+        path: Path,
+        scheme: Scheme = "light",
+        width: int = WIDTH,
+        height: int = 900,
     ) -> Page:
         context = self.browser.new_context(
             offline=True, color_scheme=scheme, viewport={"width": width, "height": height}
@@ -118,7 +124,7 @@ def test_on_a_narrow_page_figures_scroll_and_the_page_does_not(
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_paper_every_figure_is_whole_and_dark_on_light(
-    run_notebook_case: Callable[[str], Path], offline: Offline, scheme: str
+    run_notebook_case: Callable[[str], Path], offline: Offline, scheme: Scheme
 ) -> None:
     page = offline.open(
         run_notebook_case("05_memory_and_serving") / "05_memory_and_serving.html", scheme

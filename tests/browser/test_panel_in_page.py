@@ -76,8 +76,8 @@ def test_handles_and_buttons_have_names_and_a_narrow_page_scrolls_the_figure_alo
 ) -> None:
     panel = open_panel(LAYOUT)
     assert panel.root.evaluate(UNNAMED) == []
-    for role, name in (("slider", "Budget M (checkpoints)"), ("button", "Play or pause")):
-        expect(panel.root.get_by_role(role, name=name)).to_be_visible()
+    expect(panel.root.get_by_role("slider", name="Budget M (checkpoints)")).to_be_visible()
+    expect(panel.root.get_by_role("button", name="Play or pause")).to_be_visible()
 
     panel.page.set_viewport_size({"width": 560, "height": 900})
     panel.settle()

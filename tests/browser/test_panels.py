@@ -102,11 +102,11 @@ def test_it_answers_keyboard_and_pointer_in_light_and_dark_and_survives_a_reload
     panel.screenshot(f"{case.name}-dark")
 
     panel.settle()
-    drawn, value = panel.drawn_data(), panel.value(case.slider)
+    data, value = panel.drawn_data(), panel.value(case.slider)
     panel.notebook.save_and_reload()
     panel.wait_until_drawn()
     assert panel.value(case.slider) == value
-    assert panel.drawn_data() == drawn
+    assert panel.drawn_data() == data
     picture = panel.picture()
     panel.press(case.slider, "Home")
     panel.wait_until_changed(picture)

@@ -1,8 +1,12 @@
 """ResumeLab in JupyterLab: a run beside the page, stopped and to its end."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
 import pytest
-from jupyter_lab import PATIENCE_MS
-from playwright.sync_api import expect
+from jupyter_lab import PATIENCE_MS, PanelPage
+from playwright.sync_api import Locator, expect
 
 pytest.importorskip("torch", reason="live replay needs torch: pip install sparselab[replay]")
 
@@ -16,15 +20,17 @@ panel
 """
 
 
-def status(panel):
+def status(panel: PanelPage) -> Locator:
     return panel.root.locator('[role="status"]').first
 
 
-def click(panel, label):
+def click(panel: PanelPage, label: str) -> None:
     panel.root.get_by_role("button", name=label, exact=True).click()
 
 
-def test_run_draws_and_says_that_it_was_exact(open_panel):
+def test_run_draws_and_says_that_it_was_exact(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
     panel = open_panel(CODE.format(length=256, repeats=1))
     expect(status(panel)).to_contain_text("Nothing has been measured yet")
     before = panel.picture()
@@ -54,7 +60,9 @@ def test_run_draws_and_says_that_it_was_exact(open_panel):
     expect(panel.root.locator(".sparselab-badge")).to_have_count(4 * 3)
 
 
-def test_stop_keeps_what_is_finished_and_run_begins_anew(open_panel):
+def test_stop_keeps_what_is_finished_and_run_begins_anew(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
     panel = open_panel(CODE.format(length=256, repeats=40))
     click(panel, "Run")
     expect(status(panel)).to_contain_text("time resumes ...", timeout=2 * PATIENCE_MS)
@@ -68,7 +76,9 @@ def test_stop_keeps_what_is_finished_and_run_begins_anew(open_panel):
     assert panel.notebook.errors() == []
 
 
-def test_what_cannot_be_loaded_is_said_in_the_error_line(open_panel):
+def test_what_cannot_be_loaded_is_said_in_the_error_line(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
     panel = open_panel(CODE.format(length=256, repeats=1).replace("'tiny'", "'no-such-model'"))
     click(panel, "Run")
     panel.wait_for_error("model 'no-such-model' cannot be loaded")

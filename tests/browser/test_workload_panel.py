@@ -1,5 +1,11 @@
 """WorkloadExplorer in JupyterLab: what only it does. What all panels do: `test_panels.py`."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from jupyter_lab import PanelPage
+
 CHAT = (
     "from widgets import WorkloadExplorer\n"
     "panel = WorkloadExplorer(workload='append_only_chat', align=1)\n"
@@ -13,7 +19,9 @@ panel => [...panel.querySelectorAll('.y3tick text')]
 """
 
 
-def test_another_workload_shows_the_names_of_its_entries_from_top_to_bottom(open_panel):
+def test_another_workload_shows_the_names_of_its_entries_from_top_to_bottom(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
     panel = open_panel(CHAT)
     for workload in ("quality", "append_only_chat"):
         before = panel.picture()
@@ -29,12 +37,15 @@ def test_another_workload_shows_the_names_of_its_entries_from_top_to_bottom(open
         assert numbers == sorted(numbers)
 
 
-def test_a_click_on_a_point_shows_its_entries(open_panel):
+def test_a_click_on_a_point_shows_its_entries(
+    open_panel: Callable[[str], PanelPage],
+) -> None:
     panel = open_panel(CHAT)
     before = panel.picture()
     # The traces of the frontier come first, in the order of the families; `last` is the third.
     point = panel.root.locator(".scatterlayer .trace").nth(2).locator(".point").first
     box = point.bounding_box()
+    assert box is not None
     panel.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     panel.page.wait_for_timeout(200)
     panel.page.mouse.down()
