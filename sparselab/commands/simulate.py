@@ -58,10 +58,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def _add_estimator_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("estimator, for policies that plan on observed overlaps")
     group.add_argument("--estimator", choices=ESTIMATORS, default="decayed")
-    group.add_argument("--gamma", type=float, default=0.99, help="decay (default: 0.99)")
     group.add_argument(
-        "--strength", type=float, default=1.0, help="of the prior of entry-aware (default: 1)"
+        "--gamma", type=float, help="decay of decayed and entry-aware (default: 0.99)"
     )
+    group.add_argument("--strength", type=float, help="of the prior of entry-aware (default: 1)")
     group.add_argument("--relative", action="store_true", help="count depth over entry length")
     group.add_argument("--beyond", choices=("count", "drop"), default="count")
     group.add_argument("--replan-every", type=int, default=1, metavar="REQUESTS")
@@ -140,10 +140,19 @@ def _workload(arguments: argparse.Namespace) -> Workload:
 def _estimator(arguments: argparse.Namespace) -> Estimator:
     from sparselab.estimators import DecayedHistogram, EntryAware, Histogram
 
-    if arguments.estimator == "histogram":
+    kind, gamma, strength = arguments.estimator, arguments.gamma, arguments.strength
+    if kind == "histogram" and gamma is not None:
+        raise ValueError(f"--estimator histogram has no --gamma, got {gamma:g}; leave it out.")
+    if kind != "entry-aware" and strength is not None:
+        raise ValueError(f"--estimator {kind} has no --strength, got {strength:g}; leave it out.")
+    if kind == "histogram":
         return Histogram(arguments.relative, arguments.beyond)
-    decayed = DecayedHistogram(arguments.gamma, arguments.relative, arguments.beyond)
-    return decayed if arguments.estimator == "decayed" else EntryAware(decayed, arguments.strength)
+    decayed = DecayedHistogram(
+        0.99 if gamma is None else gamma, arguments.relative, arguments.beyond
+    )
+    if kind == "decayed":
+        return decayed
+    return EntryAware(decayed, 1.0 if strength is None else strength)
 
 
 def _capacity_bytes(gib: float | None) -> int | None:

@@ -98,6 +98,11 @@ def test_loaders_take_their_options(capsys):
         (["mooncake", "--format", "jsonl"], "'mooncake' is a loader's name"),
         (["quality", "--model", "gpt"], "unknown preset 'gpt'"),
         (
+            ["quality", "--estimator", "histogram", "--gamma", "0.5"],
+            "--estimator histogram has no --gamma, got 0.5; leave it out",
+        ),
+        (["quality", "--strength", "0.5"], "--estimator decayed has no --strength, got 0.5"),
+        (
             ["quality", "--model", "qwen3.5-4b", "--capacity-gib", "-1"],
             "--capacity-gib must be greater than 0, got -1",
         ),
