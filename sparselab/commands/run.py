@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 SUMMARY = "run a notebook with parameters; keep the notebook, a page and its results"
@@ -71,8 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
         record = run_notebook(notebook, folder, given, live=arguments.live, timeout_s=timeout_s)
     except BaseException:
         if not arguments.out:
-            with suppress(OSError):  # it was made for this run; where that came to its end, kept
-                folder.rmdir()
+            with suppress(OSError):  # made for this run; where that came to its end, kept
+                os.removedirs(folder)
         raise
     if arguments.json:
         print(json.dumps(asdict(record) | {"folder": str(folder)}, indent=2))
