@@ -91,8 +91,11 @@ def pareto(
         for label, arguments in _grid(policies, budgets)
     ]
     paths = _paths(folder, workloads, cells)
-    kept = [_kept_row(path, cell) for path, cell in zip(paths, cells, strict=True)]
-    rows = {number: row for number, row in enumerate(kept) if row is not None}
+    rows = {}
+    for number, cell in enumerate(cells):
+        row = _kept_row(paths[number], cell)
+        if row is not None:
+            rows[number] = row
     missing = [number for number in range(len(cells)) if number not in rows]
     finished = _run_cells(cells, missing, workloads, n_jobs, dask)
     label = f"simulations of {workload.name}"
@@ -199,7 +202,7 @@ def _kept_row(path: Path | None, cell: Mapping[str, Any]) -> dict[str, Any] | No
         problem = f"{path} holds no row of a run."
     except ValueError as error:
         problem = str(error)
-    warnings.warn(f"{problem} The run is made again.", stacklevel=3)
+    warnings.warn(f"{problem} The run is made again.", stacklevel=3)  # at who calls pareto
     return None
 
 

@@ -181,8 +181,9 @@ class TestResume:
         first = run(workload, folder=tmp_path)
         kept = next(tmp_path.glob("*.json"))
         kept.write_text(text)
-        with pytest.warns(UserWarning, match=rf"{kept.name}.*The run is made again\."):
+        with pytest.warns(UserWarning, match=rf"{kept.name}.*made again\.") as caught:
             assert run(workload, folder=tmp_path).equals(first)
+        assert caught[0].filename == __file__
         assert json.loads(kept.read_text())["row"]["requests"] == len(workload)
 
     def test_a_kept_run_says_what_made_it(self, workload, tmp_path):
