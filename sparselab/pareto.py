@@ -60,7 +60,7 @@ def pareto(
             arguments name a budget.
         budgets: checkpoints an entry may hold.
         seeds: interleave the workload with each of these and run the grid on each; none keeps the
-            requests in their order.
+            requests in their order. For a workload of several groups without arrivals of its own.
         folder: where each finished run is kept as a JSON file. Called again with the same
             arguments by the same code, only what is missing there is run. A file that is damaged
             is reported and made again.
@@ -139,6 +139,11 @@ def _interleaved(workload: Workload, seeds: Iterable[int]) -> dict[int | None, W
     seeds = [check_integer("seeds", seed, minimum=0) for seed in seeds]
     if not seeds:
         return {None: workload}
+    if len(seeds) > 1 and len({request.group for request in workload}) == 1:
+        raise ValueError(
+            f"seeds interleave groups, but all requests of {workload.name!r} are of one: every "
+            "seed would give the same; leave seeds out."
+        )
     return {seed: workload.interleave(seed) for seed in seeds}
 
 

@@ -2,9 +2,12 @@
 
 The clairvoyant places the checkpoints of each entry knowing which overlaps will actually come to
 it: the exact optimum for those depths, with the same number of checkpoints and alignment, free to
-put them anywhere. Which entry a request matches does not depend on where checkpoints stand, so the
-clairvoyant meets the same overlaps, and no policy of the same budget can recompute less. What is
-computed again only to capture is no part of it.
+put them anywhere. What is computed again only to capture is no part of it.
+
+Which entry a request matches does not depend on where checkpoints stand, so the clairvoyant meets
+the same overlaps, and no policy of the same budget can recompute less. Not so where the cache is
+limited in bytes: there the number of checkpoints decides what is evicted, and with it which
+overlaps a policy meets. Its regret is then over those, and compares with no other policy's.
 
 The clairvoyant of a policy that ignores the budget gets as many checkpoints as each entry stored.
 Where that is none (`branch`, before anything was shared) it can do no better: the regret is then 0

@@ -122,13 +122,15 @@ def simulate(
     Args:
         workload: the requests; see `workloads/`.
         policy: a name in :func:`sparselab.policies`. Its options ``overlap`` and
-            ``parent_positions``, where it has them, are filled in with the observed overlap and
-            the checkpoints of the matched entry that lie within it.
+            ``parent_positions``, where it has them, are filled in with how deep the request could
+            have resumed (``min(overlap, length - 1)``) and with the checkpoints of the matched
+            entry that lie within the overlap.
         budget: checkpoints an entry may hold; policies that need none ignore it.
         estimator: what turns observed overlaps into the distribution that the policy plans on,
             by default ``DecayedHistogram()``. It is copied, so what it was taught before counts and
             the caller's stays as it is. Each request with an overlap is observed as
-            ``(overlap, length, group)`` of the *matched entry*; one without concerns no entry.
+            ``(depth, length, group)``: how deep it could have resumed, and the length and group of
+            the *matched entry*; one without concerns no entry.
         replan_every: plans use what was observed up to the last request whose number is a multiple
             of this (its own overlap included).
         capacity, capacity_bytes, eviction: of the cache; see `entry_cache.py`. Bytes need an
@@ -168,7 +170,8 @@ def simulate(
         0 if architecture is None else architecture.checkpoint_bytes,
     )
     rows = _replay(workload, planner, cache, replan_every, capture)
-    skipped = math.floor(warmup * len(workload) + 1e-9)
+    # At least one is measured, however near to 1 the share is.
+    skipped = min(math.floor(warmup * len(workload) + 1e-9), len(workload) - 1)
     frame = _frame(workload, rows, cost, skipped, architecture)
     settings = {
         "replan_every": replan_every,
@@ -193,16 +196,18 @@ def _replay(
     for number, request in enumerate(workload.requests):
         tokens = request.tokens
         depth, parent = cache.match(tokens)
-        overlap = 0
+        overlap = usable = 0
         if parent is not None:
             overlap = workload.shared_tokens(depth, request, workload.requests[parent.request])
-            planner.observe(overlap, parent.length, parent.group)
+            # The last token is always computed: a checkpoint after it would serve no such request.
+            usable = min(overlap, request.length - 1)
+            planner.observe(usable, parent.length, parent.group)
         if number % replan_every == 0:
             planner.replan()
         held = NO_POSITIONS if parent is None else _within(parent.positions, overlap)
-        resume_point = _deepest(held, request.length - 1)
+        resume_point = _deepest(held, usable)
         stored, again = capture_positions(
-            planner.wanted(request, overlap, held), held, resume_point, planner.budget, capture
+            planner.wanted(request, usable, held), held, resume_point, planner.budget, capture
         )
         kv_tokens = request.length if planner.policy.stores_kv else 0
         cache.add(tokens, Entry(number, request.group, request.length, stored, kv_tokens))
@@ -344,11 +349,14 @@ class _Planner:
             self._pending.clear()
             self._plans.clear()
 
-    def wanted(self, request: Request, overlap: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the positions for a new entry; ``held`` are its parent's within the overlap."""
+    def wanted(self, request: Request, usable: int, held: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the positions for a new entry that could have resumed at ``usable``.
+
+        ``held`` are its parent's within the overlap.
+        """
         key = (request.length, request.group if self.needs_distribution else None)
         if self._fills:
-            return self._place(request, {"overlap": overlap, "parent_positions": held})
+            return self._place(request, {"overlap": usable, "parent_positions": held})
         if key not in self._plans:
             self._plans[key] = self._place(request, {})
         return self._plans[key]

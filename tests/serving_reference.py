@@ -31,7 +31,8 @@ def replay(
         overlap = 0
         if parent is not None:
             overlap = min(depth * workload.unit, request.length, parent["length"])
-            history.append((overlap, parent["length"], parent["group"]))
+            # A checkpoint after a request's last token, which is always computed, is of no use.
+            history.append((min(overlap, request.length - 1), parent["length"], parent["group"]))
             if eviction == "lru":
                 retained.remove(parent)
                 retained.append(parent)
@@ -41,7 +42,14 @@ def replay(
         resume = max([0] + [p for p in held if p < request.length])
 
         wanted = wanted_positions(
-            policy, request, budget, make_estimator, known, align, overlap, options
+            policy,
+            request,
+            budget,
+            make_estimator,
+            known,
+            align,
+            min(overlap, request.length - 1),
+            options,
         )
         uses_budget = "budget" in policies()[policy].needs
         if capture == "full":

@@ -1,6 +1,7 @@
 """The grid of simulations: what it returns, that it resumes, and where it can run."""
 
 import json
+from dataclasses import replace
 from importlib import import_module
 
 import numpy as np
@@ -77,6 +78,13 @@ class TestGrid:
         alone = simulate(workload.interleave(2), "balanced", 1, capacity=2).summary
         assert frame["saved_tokens"][5] == alone["saved_tokens"]
         assert frame.groupby("seed")["non_dominated"].any().all()
+
+    def test_several_seeds_are_refused_where_there_is_one_group(self, workload):
+        group = workload.requests[0].group
+        alone = replace(workload, requests=[r for r in workload if r.group == group])
+        with pytest.raises(ValueError, match="seeds interleave groups, but all requests of"):
+            run(alone, seeds=(1, 2))
+        assert set(run(alone, seeds=(1,))["seed"]) == {1}
 
     def test_regret_is_never_negative(self, workload):
         frame = run(workload, prefill_cost=lambda x: x + x**2, capture="full")

@@ -187,6 +187,11 @@ class TestOneRequest:
         assert [p.tolist() for p in frame["positions"]] == [[], [3], [3]]
         assert frame["resume_point"].tolist() == [0, 0, 3]
 
+    def test_branch_stores_the_token_before_the_last_of_a_prompt_that_was_all_shared(self):
+        frame = simulate(workload_of("abcdef", "abcdef", "abcdef"), "branch").requests
+        assert [p.tolist() for p in frame["positions"]] == [[], [5], [5]]
+        assert frame["resume_point"].tolist() == [0, 0, 5]
+
     def test_lru_keeps_what_is_used_and_fifo_does_not(self):
         again = workload_of("aaa", "bbb", "aaX", "aaa")
         assert simulate(again, "last", capacity=2).requests["overlap"].tolist() == [0, 0, 2, 2]
@@ -255,6 +260,15 @@ class TestEstimates:
         frame = simulate(prompts, "optimal", 1, Histogram(), capture="full").requests
         assert frame["positions"][1].tolist() == [3]
 
+    @pytest.mark.parametrize("make", ESTIMATORS.values(), ids=ESTIMATORS)
+    def test_a_prompt_that_is_sent_again_is_planned_for_to_where_it_can_resume(self, make):
+        prompts = workload_of(*["abcdefgh"] * 6)
+        for capture in ("resumed", "full"):
+            frame = simulate(prompts, "optimal", 1, make(), capture=capture).requests
+            # The last token is always computed, so a checkpoint after it would serve nobody.
+            assert [p.tolist() for p in frame["positions"][1:]] == [[7]] * 5
+            assert frame["resume_point"].tolist()[2:] == [7] * 4
+
 
 class TestPrefillCost:
     def test_costs_are_differences_of_g_and_the_plan_minimises_them(self):
@@ -304,6 +318,11 @@ class TestBytes:
 
 
 class TestResult:
+    def test_at_least_one_request_is_measured_however_long_the_warmup(self):
+        prompts = workload_of(*["abcdefgh"] * 10)
+        for share, skipped in [(0.0, 0), (0.39, 3), (0.9, 9), (1 - 1e-12, 9)]:
+            assert simulate(prompts, "last", warmup=share).summary["warmup_requests"] == skipped
+
     def test_warmup_is_replayed_but_not_measured(self):
         prompts = workload_of("abcd", "abcX", "abXX", "aXXX", "abcd")
         result = simulate(prompts, "block", block_size=1, warmup=0.6)

@@ -178,8 +178,17 @@ class Workload:
         """Return the same requests as concurrent load: every group runs at the same time.
 
         Within a group requests keep their order and follow each other after exponential gaps of
-        ``mean_gap_s`` seconds on average; equal seeds give equal arrivals.
+        ``mean_gap_s`` seconds on average; equal seeds give equal arrivals. Requests of no group are
+        one stream, as a log is, and keep their order likewise.
+
+        Raises ``ValueError`` where the requests have arrivals of their own, which this would
+        replace.
         """
+        if self.has_arrivals and "interleave" not in self.provenance:
+            raise ValueError(
+                f"the requests of {self.name!r} have arrivals of their own and need no "
+                "interleaving."
+            )
         seed = check_integer("seed", seed, minimum=0)
         mean_gap_s = check_number("mean_gap_s", mean_gap_s, above=0.0)
         gaps = np.random.default_rng(seed).exponential(mean_gap_s, size=len(self))

@@ -146,6 +146,17 @@ class TestInterleave:
         # Four standard errors of the mean of 3,999 exponential gaps.
         assert gaps.mean() == pytest.approx(3.0, abs=4 * 3.0 / np.sqrt(4000))
 
+    def test_requests_of_no_group_are_one_stream_in_their_order(self):
+        log = workload(*[Request(None, [i]) for i in range(20)])
+        assert [r.tokens[0] for r in log.interleave(seed=1)] == list(range(20))
+
+    def test_arrivals_of_the_requests_own_are_never_replaced(self):
+        timed = workload(Request("a", [1], arrival=0.0), Request("b", [2], arrival=5.0))
+        with pytest.raises(ValueError, match="arrivals of their own and need no interleaving"):
+            timed.interleave(seed=1)
+        again = self.make().interleave(seed=1).interleave(seed=2)
+        assert len(again) == 30
+
     def test_leaves_the_original_alone_and_records_the_seed(self):
         original = self.make()
         mixed = original.interleave(seed=5)
