@@ -83,13 +83,10 @@ class Drift:
 
     def probabilities(self) -> NDArray[np.float64]:
         """Return the probability of each of :attr:`depths` under the first and the second."""
-        return np.stack([self.on_support(part) for part in (self.first, self.second)])
-
-    def on_support(self, distribution: OverlapDistribution) -> NDArray[np.float64]:
-        """Return the probabilities of a distribution, whose depths are among :attr:`depths`."""
-        dense = np.zeros(self.depths.size)
-        dense[np.searchsorted(self.depths, distribution.depths)] = distribution.probabilities()
-        return dense
+        both = np.zeros((2, self.depths.size))
+        for row, part in zip(both, (self.first, self.second), strict=True):
+            row[np.searchsorted(self.depths, part.depths)] = part.probabilities()
+        return both
 
     def sample(self, seed: int) -> NDArray[np.int64]:
         """Draw one overlap a request, independently; equal seeds give equal draws."""
@@ -202,7 +199,8 @@ def measure_gammas(
 
     Columns: ``gamma``, ``regret`` (tokens, mean over runs and requests), and the bound on it with
     its parts, means over the same requests: ``bias`` and ``variance`` (total variation) and
-    ``theorem_4`` (tokens); missing where no plan was made before or in the second half.
+    ``theorem_4`` (tokens). The requests are those of the second half that come after the first
+    plan; all but ``gamma`` are missing where there are none.
     """
     import pandas
 
@@ -210,12 +208,13 @@ def measure_gammas(
         str(gamma): PlanningRule(partial(DecayedHistogram, gamma), replan_every) for gamma in gammas
     }
     table = measure_regret(drift, budget, rules, repeats, seed)
-    late = table[table["request"] >= drift.requests // 2].groupby("rule")["regret"].mean()
-    bounds = [_late_bound(drift, gamma, replan_every) for gamma in gammas]
+    served = np.arange(max(drift.requests // 2, replan_every), drift.requests)
+    late = table[table["request"].isin(served)].groupby("rule")["regret"].mean()
+    bounds = [_mean_bound(drift, gamma, replan_every, served) for gamma in gammas]
     return pandas.DataFrame(
         {
             "gamma": gammas,
-            "regret": [late[str(gamma)] for gamma in gammas],
+            "regret": [late.get(str(gamma), np.nan) for gamma in gammas],
             "bias": [bound.bias for bound in bounds],
             "variance": [bound.variance for bound in bounds],
             "theorem_4": [bound.loss for bound in bounds],
@@ -223,13 +222,13 @@ def measure_gammas(
     )
 
 
-def _late_bound(drift: Drift, gamma: float, replan_every: int) -> DriftBound:
-    """Return the mean of Theorem 4 over the requests of the second half that a plan serves."""
-    served = np.arange(drift.requests // 2, drift.requests)
-    seen, requests = np.unique(served // replan_every * replan_every, return_counts=True)
-    seen, requests = seen[seen > 0], requests[seen > 0]
-    if not seen.size:
+def _mean_bound(
+    drift: Drift, gamma: float, replan_every: int, served: NDArray[np.int64]
+) -> DriftBound:
+    """Return the mean of Theorem 4 over the requests ``served``, each after the first plan."""
+    if not served.size:
         return DriftBound(np.nan, np.nan, np.nan)
+    seen, requests = np.unique(served // replan_every * replan_every, return_counts=True)
     bounds = [theorem_4(drift, gamma, n, replan_every) for n in seen.tolist()]
     parts = [(bound.bias, bound.variance, bound.loss) for bound in bounds]
     return DriftBound(*np.average(parts, axis=0, weights=requests).tolist())
@@ -273,7 +272,24 @@ def _play(
         truth = (1 - share) * first + share * second
         cost[start:end] = truth @ recompute(schedule, drift.depths)
         if estimate is not None:
-            off = truth - drift.on_support(estimate)
-            tv[start:end] = 0.5 * np.abs(off).sum(axis=1)
-            ks[start:end] = np.abs(off.cumsum(axis=1)).max(axis=1)
+            tv[start:end], ks[start:end] = _distances(truth, drift.depths, estimate)
     return cost, tv, ks
+
+
+def _distances(
+    truth: NDArray[np.float64], depths: NDArray[np.int64], estimate: OverlapDistribution
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return TV and KS between an estimate and each row of ``truth``, probabilities of ``depths``.
+
+    The estimate may have any depths. Between two of ``depths`` the truth's distribution function
+    is flat and the estimate's rises, so they are furthest apart at one end of such a gap.
+    """
+    cumulated = np.concatenate(([0.0], np.cumsum(estimate.probabilities())))
+    before = cumulated[np.searchsorted(estimate.depths, depths, side="left")]
+    upto = cumulated[np.searchsorted(estimate.depths, depths, side="right")]
+    off = truth - (upto - before)
+    elsewhere = max(0.0, 1.0 - (upto - before).sum())  # the estimate's, where the truth has none
+    tv = 0.5 * (np.abs(off).sum(axis=1) + elsewhere)
+    true_upto = truth.cumsum(axis=1)
+    ks = np.maximum(np.abs(true_upto - upto), np.abs(true_upto - truth - before)).max(axis=1)
+    return tv, ks
