@@ -18,7 +18,7 @@ import sparselab as sl
 from sparselab.placement import REQUIRED
 from sparselab.validation import check_choice
 from widgets import controls
-from widgets.comparison import Comparison, compare
+from widgets.comparison import Comparison, compare, own_schedule
 from widgets.figures import placement
 from widgets.overlap_source import FAMILIES, FILE, HAND, HAND_BINS, overlap_source, sources
 from widgets.panel import Panel
@@ -82,8 +82,8 @@ class PlacementExplorer(Panel):
             check_choice("policy", name, policy_choices())
         own, beyond = _within(parse_positions(parameters["own"]), length)
         words = overlaps.words
-        if OWN in shown and beyond:
-            words += f"; {beyond} of your own checkpoints beyond N left out"
+        if OWN in shown:
+            words += _own_words(own, beyond, length, parameters["align"])
         if parameters["cost"] != TOKENS:
             words += f"; cost: prefill FLOPs of {parameters['cost']}"
         return compare(
@@ -122,7 +122,7 @@ class PlacementExplorer(Panel):
         for name in parameters["policies"]:
             if name == OWN:
                 positions, _ = _within(parse_positions(parameters["own"]), length)
-                grid = sorted({position // align * align for position in positions} - {0})
+                grid = own_schedule(positions, length, align).positions.tolist()
                 schedule = f"sl.Schedule({grid}, {length})"
             else:
                 option = f", block_size={parameters['block_size']}" * (name == "block")
@@ -328,24 +328,38 @@ class PlacementExplorer(Panel):
     def _clicked(self, _trace: Any, points: Any, _state: Any) -> None:
         if points.xs:
             mine = parse_positions(self.own)
-            self.own = format_positions([*mine, *map(int, points.xs)])
+            self.own = format_positions([*mine, *map(self._nearest, points.xs)])
 
     def _dragged(self, _layout: Any, shapes: Any) -> None:
-        """Take over where the handles were left; the row's index is their height."""
+        """Take over where a handle was left; the row's index is its height.
+
+        The others keep what was typed for them, which the grid may have moved and the end of a
+        shorter entry hidden.
+        """
         if self.figure.becoming:
             return
         row = len(self.result.rows) - 1
-        kept = [
-            min(max(round(shape["xanchor"]), 1), self.length)
-            for shape in shapes
-            if abs(shape["yanchor"] - row) < placement.REMOVE_DISTANCE
-        ]
+        mine = parse_positions(self.own)
+        for shape, drawn in zip(shapes, self.result.rows[row].schedule.positions, strict=True):
+            removed = abs(shape["yanchor"] - row) >= placement.REMOVE_DISTANCE
+            if removed or shape["xanchor"] != drawn:
+                mine = [position for position in mine if not self._is_at(drawn, position)]
+                mine += [] if removed else [self._nearest(shape["xanchor"])]
         # What was drawn last is not what is on screen any more.
         self.figure.forget("shapes")
         before = self.own
-        self.own = format_positions(kept)
+        self.own = format_positions(mine)
         if self.own == before:
             self.figure.become(self.draw(self.result))
+
+    def _is_at(self, drawn: int, position: int) -> bool:
+        """Return whether ``position`` in the text is the checkpoint that is drawn there."""
+        return position <= self.length and position // self.align * self.align == drawn
+
+    def _nearest(self, depth: float) -> int:
+        """Return where a checkpoint can stand that is nearest to ``depth``."""
+        most = max(self.length // self.align, 1)
+        return min(max(round(depth / self.align), 1), most) * self.align
 
 
 def policy_choices() -> tuple[str, ...]:
@@ -381,6 +395,17 @@ def _within(positions: list[int], length: int) -> tuple[list[int], int]:
     """Return the positions that a shorter entry still holds, and how many lie beyond it."""
     kept = [position for position in positions if position <= length]
     return kept, len(positions) - len(kept)
+
+
+def _own_words(positions: list[int], beyond: int, length: int, align: int) -> str:
+    """Return how many of the reader's checkpoints do not stand where they were asked for."""
+    words = f"; {beyond} of your own checkpoints beyond N left out" if beyond else ""
+    moved = sum(position % align > 0 for position in set(positions))
+    if moved:
+        left = len(own_schedule(positions, length, align))
+        words += f"; {moved} of your own checkpoints moved to multiples of {align}"
+        words += f", which leaves {left} in all" * (left < len(set(positions)))
+    return words
 
 
 @lru_cache(maxsize=2)

@@ -153,6 +153,17 @@ def test_your_own_checkpoints_beyond_a_shorter_entry_are_left_out_and_counted():
     assert panel.own == "100, 2000, 3000"
 
 
+def test_your_own_checkpoints_that_the_grid_moves_or_merges_are_counted():
+    panel = PlacementExplorer(own="1500, 3000, 300, 3050", align=512)
+    assert panel.result.row(OWN).schedule.positions.tolist() == [1024, 2560]
+    moved = "; 4 of your own checkpoints moved to multiples of 512"
+    assert panel.result.source.endswith(f"{moved}, which leaves 2 in all")
+    panel.own = "1500, 3000, 4096"
+    assert panel.result.source.endswith("; 2 of your own checkpoints moved to multiples of 512")
+    panel.policies = ("optimal",)
+    assert "your own" not in panel.result.source
+
+
 def test_a_panel_opened_with_bad_settings_gets_its_clicks_once_they_are_good(monkeypatch):
     monkeypatch.delenv("PYTEST_CURRENT_TEST")
     panel = PlacementExplorer(length=1000, own="soon")
@@ -241,6 +252,27 @@ class TestInThePicture:
         self.drag(panel, 0, 210.0, rows=1.5)
         assert panel.own == ""
         assert len(panel.figure.layout.shapes) == 0
+
+    def test_a_drag_leaves_the_text_of_the_others_as_it_was(self, panel):
+        with panel.together():
+            panel.align = 128
+            panel.own = "200, 500, 1010"
+        self.drag(panel, 0, 300.0)
+        assert panel.own == "256, 500, 1010"
+        self.drag(panel, 1, 390.0, rows=1.5)
+        assert panel.own == "256, 1010"
+
+    def test_a_drag_moves_all_that_the_grid_has_merged(self, panel):
+        with panel.together():
+            panel.align = 128
+            panel.own = "130, 140, 1001"
+        self.drag(panel, 0, 390.0)
+        assert panel.own == "384, 1001"
+
+    def test_a_click_adds_a_checkpoint_where_it_can_stand(self, panel):
+        panel.align = 64
+        added = self.click(panel, 100)
+        assert panel.own == f"200, {round(added / 64) * 64}, 800"
 
     def test_a_drag_moves_only_after_dropping_near_the_row(self, panel):
         self.drag(panel, 0, 250.0, rows=0.3)
