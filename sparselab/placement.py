@@ -294,7 +294,10 @@ def balanced(context: PlacementContext) -> ArrayLike:
     """
     assert context.budget is not None
     runs = min(context.budget, context.length) + 1
-    return np.arange(1, runs) * (context.length + 1) // runs
+    whole, rest = divmod(context.length + 1, runs)
+    number = np.arange(1, runs)
+    # number * (N + 1) // runs, in two terms: that product may not fit in 64 bits.
+    return number * whole + number * rest // runs
 
 
 @register_policy("block", "one checkpoint at the end of every block (ignores the budget)")

@@ -117,6 +117,16 @@ class TestPolicies:
                 # M checkpoints leave M + 1 runs of N + 1 depths: no schedule can do better.
                 assert worst_case_recompute(schedule) == -(-(length + 1) // (budget + 1)) - 1
 
+    @pytest.mark.parametrize("budget", [1, 2000, 4097])
+    def test_balanced_spaces_the_longest_entry_evenly(self, budget):
+        length = 2**53
+        positions = place("balanced", length, budget).positions
+        runs = np.diff(positions, prepend=0, append=length + 1)
+        assert positions.tolist() == [
+            number * (length + 1) // (budget + 1) for number in range(1, budget + 1)
+        ]
+        assert runs.max() - runs.min() <= 1
+
 
 class TestRegistry:
     def test_every_policy_says_what_it_is_and_needs(self):
