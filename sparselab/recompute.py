@@ -118,9 +118,11 @@ def worst_case_recompute(schedule: Schedule, prefill_cost: PrefillCost = None) -
 def reduction_factor(
     schedule: Schedule, distribution: OverlapDistribution, prefill_cost: PrefillCost = None
 ) -> float:
-    """Return ``E[r without a cache] / E[r]``: how many times less is recomputed.
+    """Return ``E[r without a cache] / E[r]``: how many times less of the overlap is recomputed.
 
-    It is ``inf`` where the schedule leaves nothing to recompute and 1 where there was nothing.
+    Both count tokens of the shared prefix alone: what a request has beyond its overlap is computed
+    either way, so a whole prompt gains less. It is ``inf`` where the schedule leaves nothing of the
+    overlaps to recompute and 1 where nothing overlapped.
     """
     _check_same_length(schedule, distribution)
     remaining = expected_recompute(schedule, distribution, prefill_cost)
@@ -134,7 +136,9 @@ def recompute_without_cache(
     distribution: OverlapDistribution, prefill_cost: PrefillCost = None
 ) -> float:
     """Return ``E[G(t)]``: what is recomputed of the overlap where no checkpoint exists."""
-    cost = prefill_cost_values(prefill_cost, distribution.length)[distribution.depths]
+    cost: NDArray[Any] = distribution.depths
+    if prefill_cost is not None:
+        cost = prefill_cost_values(prefill_cost, distribution.length)[cost]
     return _dot(distribution.probabilities(), cost)
 
 

@@ -45,6 +45,17 @@ class TestPlace:
         )
         assert answer["positions"] == [40, 80]
 
+    def test_what_is_counted_is_named(self, capsys):
+        assert main(["place", "--length", "3", "--budget", "99"]) == 0
+        priced = capsys.readouterr().out.splitlines()[-3:]
+        assert all("of the shared prefix" in line for line in priced)
+        assert priced[-1].startswith("reduction factor:   inf (of the shared prefix, ")
+
+    def test_a_policy_that_ignores_the_budget_reports_none(self, capsys):
+        argv = ["place", "--length", "5000", "--budget", "3"]
+        assert run_json(capsys, *argv, "--policy", "block")["budget"] is None
+        assert run_json(capsys, *argv, "--policy", "balanced")["budget"] == 3
+
     def test_a_table_needs_no_suffix_to_be_found(self, capsys, table, tmp_path, monkeypatch):
         monkeypatch.chdir(tmp_path)
         (tmp_path / "measured").write_bytes((tmp_path / "overlaps.csv").read_bytes())

@@ -50,6 +50,12 @@ def test_the_reduction_is_infinite_where_nothing_is_left_and_one_where_nothing_w
     assert reduction_factor(SCHEDULE, OverlapDistribution.point(10, 0)) == 1.0
 
 
+def test_counting_tokens_takes_no_memory_for_the_length():
+    length = 2**53
+    factor = reduction_factor(Schedule([2], length), OverlapDistribution.point(length, 6))
+    assert factor == 6 / 4
+
+
 @given(
     st.integers(1, 30).flatmap(
         lambda n: st.tuples(

@@ -10,7 +10,7 @@ from sparselab.commands.arguments import (
     parse_options,
     print_json,
 )
-from sparselab.placement import place
+from sparselab.placement import place, policies
 from sparselab.recompute import expected_recompute, reduction_factor, worst_case_recompute
 
 SUMMARY = "place checkpoints by one policy and price them"
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         "policy": schedule.policy,
         "overlap": arguments.overlap,
         "length": schedule.length,
-        "budget": arguments.budget,
+        "budget": arguments.budget if "budget" in policies()[schedule.policy].needs else None,
         "align": arguments.align,
         "positions": schedule.positions.tolist(),
         "expected_recompute_tokens": expected_recompute(schedule, distribution),
@@ -52,7 +52,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     print(f"{schedule.policy}: {len(schedule)} checkpoints in {schedule.length:,} tokens")
     print("positions:", " ".join(map(str, schedule.positions.tolist())) or "none")
-    print(f"expected recompute: {result['expected_recompute_tokens']:,.1f} tokens a request")
-    print(f"worst case:         {result['worst_case_recompute_tokens']:,} tokens")
-    print(f"reduction factor:   {result['reduction_factor']:.2f} (without a cache / with)")
+    expected, worst = result["expected_recompute_tokens"], result["worst_case_recompute_tokens"]
+    factor = result["reduction_factor"]
+    print(f"expected recompute: {expected:,.1f} tokens a request, of the shared prefix")
+    print(f"worst case:         {worst:,} tokens of the shared prefix")
+    print(f"reduction factor:   {factor:.2f} (of the shared prefix, without a cache / with)")
     return 0
