@@ -187,7 +187,7 @@ def test_the_figure_is_saved(panel: PanelPage, lab: Server, kind: str) -> None:
     assert file.read_text(encoding="utf-8").startswith(start)
 
 
-def test_a_measured_key_press_takes_less_than_a_second(panel: PanelPage) -> None:
-    times = [panel.time_key("Budget M", key) for key in ("ArrowRight", "ArrowLeft") * 3]
-    # The benchmark holds the real aim; here other tests may run beside it.
-    assert sorted(times)[len(times) // 2] < 1_000
+def test_the_benchmark_can_time_a_key_press(panel: PanelPage) -> None:
+    before = panel.picture()
+    assert panel.time_key("Budget M", "ArrowRight") > 0
+    assert panel.picture() != before

@@ -48,22 +48,43 @@ class TestStudy:
 
 class TestFigure:
     def test_has_a_line_a_rule_and_bound_and_units_on_every_axis(self, study):
-        figure = figures.drift_figure(study)
+        figure = go.Figure(figures.drift_spec(study))
         names = [trace.name for trace in figure.data]
         for line in ("frozen", "periodic", "decayed", "loss bound (TV or KS)", "Theorem 4"):
             assert line in names
-        titles = [figure.layout[axis].title.text for axis in ("xaxis2", "yaxis2", "yaxis3")]
-        assert all("requests" in title or "tokens" in title for title in titles)
+        axes = ("xaxis", "xaxis2", "yaxis", "yaxis2", "yaxis3")
+        titles = [figure.layout[axis].title.text for axis in axes]
+        assert all("request" in title or "token" in title for title in titles)
 
     def test_draws_the_numbers_themselves(self, study):
-        figure = figures.drift_figure(study)
+        figure = go.Figure(figures.drift_spec(study))
         line = next(trace for trace in figure.data if trace.name == "decayed")
         rows = study.regret[study.regret["rule"] == "decayed"]
         assert list(line.customdata) == pytest.approx(rows["regret"].tolist())
         assert list(line.y) == pytest.approx(rows["regret"].clip(lower=figures.FLOOR).tolist())
 
     def test_says_that_it_is_synthetic(self, study):
-        assert "Synthetic" in figures.drift_figure(study).layout.title.text
+        assert "Synthetic" in go.Figure(figures.drift_spec(study)).layout.title.text
+
+    def test_hovering_a_checkpoint_says_which_requests_it_served(self, study):
+        line = next(t for t in figures.drift_spec(study)["data"] if t["name"].startswith("check"))
+        for (start, positions), (end, _) in zip(
+            study.checkpoints, [*study.checkpoints[1:], (study.overlaps.size, ())], strict=True
+        ):
+            served = [
+                y
+                for y, said in zip(line["y"], line["customdata"], strict=True)
+                if said == f"requests {start:,} to {end - 1:,}"
+            ]
+            assert sorted(set(served)) == sorted(positions)
+
+    def test_a_regret_of_zero_hovers_as_zero_though_a_log_axis_has_none(self):
+        # One depth in each population: every plan finds both.
+        figure = figures.gamma_figure(study_drift(**SMALL | {"depths": 1}))
+        line = figure.data[0]
+        assert line.y.tolist() == [figures.FLOOR] * len(line.y)
+        assert [values[1] for values in line.customdata] == [0.0] * len(line.y)
+        assert "%{customdata[1]:,.1f} tokens" in line.hovertemplate
 
     def test_what_gamma_does_stands_alone(self, study):
         figure = figures.gamma_figure(study)

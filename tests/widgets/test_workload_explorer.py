@@ -113,7 +113,8 @@ class TestFigures:
 
     def test_entries_show_checkpoints_and_where_requests_left(self, study):
         run = f"{HISTOGRAM}, 4"
-        figure = figures.workload_figure(study, MODEL, "checkpoints", run)
+        spec = figures.workload_spec(study, MODEL, "checkpoints", run, study.simulate(run))
+        figure = go.Figure(spec)
         by_name = {trace.name: trace for trace in figure.data}
         rows = study.simulate(run).requests
         shown = sorted({int(name.removeprefix("#")) for name in by_name["checkpoint"].y})

@@ -27,13 +27,11 @@ LOSS_BOUND = theme.Style(theme.PURPLE, "dashdot", "triangle-up")
 THEOREM_4 = theme.Style(theme.VERMILLION, "longdash", "x")
 
 
-def drift_figure(study: DriftStudy) -> go.Figure:
-    """Return overlaps with the plan's checkpoints over regret and bounds, and gamma beside."""
-    return go.Figure(drift_spec(study))
-
-
 def drift_spec(study: DriftStudy) -> dict[str, Any]:
-    """Return :func:`drift_figure` as plain data, for the live panel."""
+    """Return overlaps with the plan's checkpoints over regret and bounds, and gamma beside.
+
+    As plain data, which is quicker than plotly's ``Figure``.
+    """
     return {
         "data": [
             *_time_traces(study),
@@ -66,7 +64,7 @@ def drift_spec(study: DriftStudy) -> dict[str, Any]:
                 "domain": [0.69, 1],
                 "anchor": "y3",
             },
-            "yaxis3": _cost_axis("mean regret, second half (tokens, log)", [0, 1], "x2"),
+            "yaxis3": _cost_axis("mean regret, second half (tokens, log, from 1)", [0, 1], "x2"),
             "shapes": [_present_gamma(study)],
         },
     }
@@ -76,7 +74,7 @@ def gamma_figure(study: DriftStudy) -> go.Figure:
     """Return only regret and Theorem 4 against the memory of the decayed histogram."""
     figure = go.Figure([{**trace, "showlegend": True} for trace in _gamma_traces(study, "x", "y")])
     figure.update_xaxes(title_text="memory 1 / (1 − γ) (requests, log)", type="log", dtick=1)
-    figure.update_yaxes(_cost_axis("mean regret, second half (tokens, log)", [0, 1], "x"))
+    figure.update_yaxes(_cost_axis("mean regret, second half (tokens, log, from 1)", [0, 1], "x"))
     figure.update_layout(
         legend={"orientation": "h", "y": 1.02, "yanchor": "bottom"}, margin={"l": 84}
     )
@@ -142,14 +140,17 @@ def _time_traces(study: DriftStudy) -> list[Trace]:
     shown = slice(None, None, max(1, study.overlaps.size // 600))
     x: list[float | None] = []
     y: list[float | None] = []
+    served: list[str | None] = []
     ends = [start for start, _ in study.checkpoints[1:]] + [study.overlaps.size]
     for slot in range(study.budget):
         for (start, positions), end in zip(study.checkpoints, ends, strict=True):
             if slot < len(positions):
                 x += [start, end]
                 y += [positions[slot]] * 2
+                served += [f"requests {start:,} to {end - 1:,}"] * 2
         x.append(None)
         y.append(None)
+        served.append(None)
     return [
         {
             "type": "scattergl" if study.overlaps.size > 5_000 else "scatter",
@@ -166,8 +167,9 @@ def _time_traces(study: DriftStudy) -> list[Trace]:
             "name": "checkpoint, decayed",
             "x": x,
             "y": y,
+            "customdata": served,
             "line": {"color": theme.BLUE, "width": 2, "shape": "hv"},
-            "hovertemplate": "from request %{x:,}: checkpoint at %{y:,}<extra></extra>",
+            "hovertemplate": "%{customdata}: checkpoint at %{y:,}<extra></extra>",
         },
     ]
 
@@ -210,7 +212,7 @@ def _gamma_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
     table, full = study.gammas, 2 * study.drift.length
     memory = 1 / (1 - table["gamma"].to_numpy())
     parts = [
-        ("decayed, by γ", table["regret"].clip(lower=FLOOR), RULE_STYLES["decayed"]),
+        ("decayed, by γ", table["regret"], RULE_STYLES["decayed"]),
         ("Theorem 4, by γ", table["theorem_4"], THEOREM_4),
         ("bias", full * table["bias"], _part("dot", "triangle-up")),
         ("variance", full * table["variance"], _part("dash", "triangle-down")),
@@ -221,14 +223,16 @@ def _gamma_traces(study: DriftStudy, xaxis: str, yaxis: str) -> list[Trace]:
             "mode": "lines+markers",
             "name": name,
             "x": memory,
-            "y": values.to_numpy(),
-            "customdata": table["gamma"].to_numpy(),
+            # The measured regret may be 0, which a log axis does not have.
+            "y": (values.clip(lower=FLOOR) if name == "decayed, by γ" else values).to_numpy(),
+            "customdata": np.column_stack([table["gamma"], values]),
             "line": style.line(),
             "marker": {"symbol": style.marker, "size": 8, "color": style.colour},
             "xaxis": xaxis,
             "yaxis": yaxis,
             "showlegend": not name.endswith("by γ"),
-            "hovertemplate": f"{name}, γ = %{{customdata}}: %{{y:,.1f}} tokens<extra></extra>",
+            "hovertemplate": f"{name}, γ = %{{customdata[0]}}: %{{customdata[1]:,.1f}} tokens"
+            "<extra></extra>",
         }
         for name, values, style in parts
     ]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 import sparselab as sl
 from widgets import theme
 from widgets.comparison import Comparison, Row
+from widgets.figures import checkpoint_axis
 
 #: A trace as plain data.
 Trace = dict[str, Any]
@@ -25,7 +26,6 @@ HISTOGRAM_BINS = 128
 HOVER_DEPTHS = 200
 MOST_TEETH = 128
 CURVE_POINTS = 192
-BUDGET_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096)
 
 # Lines, since markers would be an element of the page each, invisible or not.
 _INVISIBLE = {"mode": "lines", "line": {"color": "rgba(0, 0, 0, 0)", "width": 1}}
@@ -38,22 +38,18 @@ TABLE_COLUMNS = (0.0, 0.29, 0.455, 0.615, 0.76, 1.0)
 #: A handle dragged further than this many rows from its own removes its checkpoint.
 REMOVE_DISTANCE = 0.6
 
-# The indices of the traces that a panel ties clicks to, in `comparison_figure`.
+# The indices of the traces that a panel ties clicks to, in `comparison_spec`.
 MARKS_TRACE = 2
 ADD_TRACE = 3
 # How plotly.js names the place of the second one in the page.
 ADD_SUBPLOT = "x4y6"
 
 
-def comparison_figure(comparison: Comparison) -> go.Figure:
-    """Return overlaps, strips and sawtooth over the token axis, with frontier and table beside."""
-    return go.Figure(comparison_spec(comparison))
-
-
 def comparison_spec(comparison: Comparison) -> dict[str, Any]:
-    """Return :func:`comparison_figure` as plain data, which takes a tenth of the time.
+    """Return overlaps, strips and sawtooth over the token axis, with frontier and table beside.
 
-    plotly's ``Figure`` checks every value that it is given; a live panel draws too often for that.
+    As plain data, which takes a tenth of the time: plotly's ``Figure`` checks every value that it
+    is given, and a live panel draws too often for that.
     """
     return _spec(
         [
@@ -413,25 +409,13 @@ def _cost_axis(comparison: Comparison, what: str) -> dict[str, Any]:
 # -- the frontier and the table ----------------------------------------------------------------
 
 
-def _budget_position(budgets: Any) -> NDArray[np.float64]:
-    """Return where a number of checkpoints stands on an axis that is logarithmic and has a 0."""
-    return np.log2(np.asarray(budgets, dtype=np.float64) + 1)
-
-
 def _budget_axis(comparison: Comparison) -> dict[str, Any]:
     largest = max(
         [len(row.schedule) for row in comparison.rows]
         + [int(checkpoints.max()) for checkpoints, _ in comparison.curves.values()]
         + [comparison.budget, 1]
     )
-    ticks = [tick for tick in BUDGET_TICKS if tick <= largest]
-    return {
-        "title": {"text": "checkpoints M (log scale)"},
-        "tickvals": _budget_position(ticks).tolist(),
-        "ticktext": [f"{tick:,}" for tick in ticks],
-        "range": [-0.15, float(_budget_position(largest)) + 0.15],
-        "zeroline": False,
-    }
+    return checkpoint_axis.axis("checkpoints M (log scale)", largest)
 
 
 def _frontier_trace(comparison: Comparison, row: Row, xaxis: str, yaxis: str) -> Trace:
@@ -440,7 +424,7 @@ def _frontier_trace(comparison: Comparison, row: Row, xaxis: str, yaxis: str) ->
         row.name, (np.array([len(row.schedule)], dtype=np.int32), np.array([row.expected]))
     )
     return _scatter(
-        x=_budget_position(checkpoints),
+        x=checkpoint_axis.position(checkpoints),
         y=expected,
         xaxis=xaxis,
         yaxis=yaxis,
@@ -458,7 +442,7 @@ def _now_trace(comparison: Comparison, xaxis: str, yaxis: str) -> Trace:
     styles = [theme.policy_style(row.name) for row in comparison.rows]
     counts = [len(row.schedule) for row in comparison.rows]
     return _scatter(
-        x=_budget_position(counts),
+        x=checkpoint_axis.position(counts),
         y=np.array([row.expected for row in comparison.rows], dtype=np.float64),
         xaxis=xaxis,
         yaxis=yaxis,

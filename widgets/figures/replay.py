@@ -207,6 +207,16 @@ def lab_figure(study: ResumeStudy) -> dict[str, Any]:
 # -- traces --------------------------------------------------------------------------------------
 
 
+def _difference(column: str, value: Any) -> float | None:
+    """Return the largest difference that a column of the table of verifications tells of.
+
+    Bits that differ have no number there: the point is missing, and the badge says it.
+    """
+    if column == "bit_identical":
+        return 0.0 if value else None
+    return None if pd.isna(value) else float(value)
+
+
 def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
     columns = {
         "same cuts: identical bits": ("bit_identical", SAME_CUTS),
@@ -216,22 +226,16 @@ def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
     depths = [] if exactness.empty else exactness["depth"].tolist()
     traces = []
     for name, (column, style) in columns.items():
-        values: list[Any] = []
+        values: list[float | None] = []
         if not exactness.empty:
-            raw = exactness[column]
-            # Bits that differ have no number here: the point is missing, and the badge says it.
-            values = [
-                (FLOOR if v else None)
-                if column == "bit_identical"
-                else (None if pd.isna(v) else max(float(v), FLOOR))
-                for v in raw
-            ]
+            values = [_difference(column, value) for value in exactness[column]]
         traces.append(
             _scatter(
                 x,
                 y,
                 x_values=depths,
-                y_values=values,
+                y_values=[None if value is None else max(value, FLOOR) for value in values],
+                customdata=[None if v is None else f"{v:.1e}" if v else "0" for v in values],
                 name=name,
                 mode="markers",
                 marker={
@@ -240,7 +244,7 @@ def _exactness_traces(exactness: pd.DataFrame, x: str, y: str) -> list[Trace]:
                     "color": style.colour,
                     "line": {"width": 2, "color": style.colour},
                 },
-                hovertemplate="overlap %{x:,}: %{y:.1e}<extra>" + name + "</extra>",
+                hovertemplate="overlap %{x:,}: %{customdata}<extra>" + name + "</extra>",
             )
         )
     tolerance = [] if exactness.empty else exactness["tolerance"].tolist()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 import sparselab as sl
 from sparselab.simulator import SimulationResult
 from widgets import theme
+from widgets.figures import checkpoint_axis
 from widgets.workload_study import (
     ENTRY_AWARE,
     HISTOGRAM,
@@ -27,20 +28,12 @@ Trace = dict[str, Any]
 
 BINS = 60
 ENTRIES_SHOWN = 12
-CHECKPOINT_TICKS = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 GIB_TICKS = tuple(digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5))
 
 STYLES = {
     HISTOGRAM: theme.policy_style("optimal"),
     ENTRY_AWARE: theme.Style(theme.VERMILLION, "solid", "cross", width=3.0),
 }
-
-
-def workload_figure(
-    study: WorkloadStudy, architecture: sl.HybridArchitecture, x: str, run: str
-) -> go.Figure:
-    """Return the frontier, the overlaps, and the entries of one run below."""
-    return go.Figure(workload_spec(study, architecture, x, run, study.simulate(run)))
 
 
 def workload_spec(
@@ -50,11 +43,11 @@ def workload_spec(
     run: str,
     result: SimulationResult,
 ) -> dict[str, Any]:
-    """Return :func:`workload_figure` as plain data; ``result`` is the simulation of ``run``.
+    """Return the frontier, the overlaps, and below the entries of ``run``, as plain data.
 
-    ``x`` is ``"checkpoints"`` (a new entry, on average) or ``"GiB"`` (held at once). The traces of
-    the frontier come first, one a family in the order of the study, with the runs' names in
-    ``customdata``.
+    ``result`` is the simulation of that run, ``x`` is ``"checkpoints"`` (a new entry, on average)
+    or ``"GiB"`` (held at once). The traces of the frontier come first, one a family in the order of
+    the study, with the runs' names in ``customdata``.
     """
     return {
         "data": [
@@ -157,9 +150,7 @@ def overlaps_figure(tables: Mapping[str, sl.OverlapDistribution]) -> go.Figure:
     return theme.apply(figure, height=320)
 
 
-def shares_figure(
-    shares: pd.DataFrame, overlap: float, title: str, y_title: str = "saved share of prompt tokens"
-) -> go.Figure:
+def shares_figure(shares: pd.DataFrame, overlap: float, title: str) -> go.Figure:
     """Return one bar a row of ``shares`` beside what overlaps.
 
     Its columns: ``name``, ``share``, and ``family``, which says whose colour the bar has.
@@ -183,7 +174,11 @@ def shares_figure(
         annotation={"text": f"overlaps: {overlap:.1%}", "font": {"color": theme.TEXT}},
         annotation_position="top",
     )
-    figure.update_xaxes(title_text=y_title, tickformat=".0%", range=[0, min(1.0, overlap * 1.15)])
+    figure.update_xaxes(
+        title_text="saved share of prompt tokens",
+        tickformat=".0%",
+        range=[0, min(1.0, overlap * 1.15)],
+    )
     figure.update_yaxes(autorange="reversed")
     label_width = 24 + 7 * int(shares["name"].str.len().max())
     figure.update_layout(margin={"l": label_width, "r": 60, "t": 64})
@@ -196,7 +191,7 @@ def measured_frontier_figure(
     """Return recomputed tokens beside measured prefill time, a line a policy, against the budget.
 
     Both tables have one row a policy and budget: ``label``, ``policy``, ``checkpoints`` (a new
-    entry, on average) and ``share`` (of the whole prompts' tokens, or of the time without a cache).
+    entry, the median) and ``share`` (of the whole prompts' tokens, or of the time without a cache).
     """
     from plotly.subplots import make_subplots
 
@@ -211,7 +206,7 @@ def measured_frontier_figure(
             style = _style(str(label), str(rows["policy"].iloc[0]))
             figure.add_trace(
                 go.Scatter(
-                    x=_checkpoint_position(rows["checkpoints"]),
+                    x=checkpoint_axis.position(rows["checkpoints"]),
                     y=rows["share"],
                     customdata=rows["checkpoints"],
                     name=str(label),
@@ -227,7 +222,9 @@ def measured_frontier_figure(
                 col=column,
             )
     largest = max(counted["checkpoints"].max(), measured["checkpoints"].max())
-    figure.update_xaxes(_checkpoint_axis(float(largest)))
+    figure.update_xaxes(
+        checkpoint_axis.axis("checkpoints an entry (median, log scale)", float(largest))
+    )
     figure.update_yaxes(tickformat=".0%", rangemode="tozero")
     figure.update_yaxes(title_text="share of what no cache takes", col=1)
     figure.update_layout(legend={"orientation": "h", "y": -0.22}, margin={"t": 72})
@@ -319,17 +316,15 @@ def _memory_position(
 ) -> NDArray[np.float64]:
     """Return where runs stand on the memory axis; what holds nothing is left out of a log axis."""
     amount = memory(runs, architecture, x)
-    return _checkpoint_position(amount) if x == "checkpoints" else np.where(amount, amount, np.nan)
-
-
-def _checkpoint_position(checkpoints: Any) -> NDArray[np.float64]:
-    """Return places on an axis that shows 0 and grows by doublings: ``log2(1 + checkpoints)``."""
-    return np.log2(1.0 + np.asarray(checkpoints, dtype=float))
+    return (
+        checkpoint_axis.position(amount) if x == "checkpoints" else np.where(amount, amount, np.nan)
+    )
 
 
 def _memory_axis(study: WorkloadStudy, architecture: sl.HybridArchitecture, x: str) -> Trace:
     if x == "checkpoints":
-        return _checkpoint_axis(float(study.runs["checkpoints_per_entry"].max()))
+        largest = float(study.runs["checkpoints_per_entry"].max())
+        return checkpoint_axis.axis("checkpoints an entry (mean, log scale)", largest)
     return {
         "title": {
             "text": f"GiB of KV and checkpoints held at once, {architecture.name} "
@@ -340,20 +335,6 @@ def _memory_axis(study: WorkloadStudy, architecture: sl.HybridArchitecture, x: s
         "tickmode": "array",
         "tickvals": list(GIB_TICKS),
         "ticktext": [f"{tick:g}" for tick in GIB_TICKS],
-    }
-
-
-def _checkpoint_axis(largest: float) -> dict[str, Any]:
-    ticks = [tick for tick in CHECKPOINT_TICKS if tick <= max(largest, 1)]
-    return {
-        "title": {"text": "checkpoints an entry (mean, log scale)"},
-        "type": "linear",
-        "tickmode": "array",
-        "tickvals": _checkpoint_position(ticks).tolist(),
-        "ticktext": [f"{tick:,}" for tick in ticks],
-        "range": [-0.25, float(_checkpoint_position(largest)) + 0.3],
-        "autorange": False,
-        "zeroline": False,
     }
 
 
