@@ -19,10 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import Schedule
 from sparselab.recompute import PrefillCost, prefill_cost_values
 from sparselab.validation import (
-    LARGEST_EXACT_INTEGER,
     check_choice,
     check_instance,
     check_integer,
@@ -66,7 +64,8 @@ class Histogram:
             entry may be longer than 2**31 tokens.
         beyond: what an absolute depth beyond the entry's length means for that entry:
             ``"count"`` it at the length (who shares more than the entry holds shares all of it)
-            or ``"drop"`` it, as the paper does. Relative depths are never beyond.
+            or ``"drop"`` it, as the paper does. Relative depths are never beyond, so that
+            ``"drop"`` beside ``relative`` raises ``ValueError``.
     """
 
     def __init__(self, relative: bool = False, beyond: str = "count") -> None:
@@ -74,6 +73,11 @@ class Histogram:
             raise TypeError(f"relative must be True or False, got {relative!r}.")
         self.relative = relative
         self.beyond = check_choice("beyond", beyond, ("count", "drop"))
+        if relative and beyond == "drop":
+            raise ValueError(
+                "beyond must be 'count' where relative is True, got 'drop': "
+                "relative depths are never beyond an entry."
+            )
         self._seen = _Weights(np.int64)
 
     def observe(self, depth: int, length: int, group: Hashable | None = None) -> None:
@@ -241,6 +245,7 @@ class _Weights:
 
 
 # -- bounds ------------------------------------------------------------------------------------
+# Counts of samples, depths and requests are checked as counts of tokens are: 1 to 2**53.
 
 
 @dataclass(frozen=True)
@@ -297,26 +302,14 @@ def loss_bound(
     return LossBound(tv=2 * top * planned.tv(actual), ks=4 * top * planned.ks(actual))
 
 
-def recompute_variation(schedule: Schedule, prefill_cost: PrefillCost = None) -> float:
-    """Return ``V = sum_t |r(t+1) - r(t)|`` over all depths of a schedule, in units of ``G``.
-
-    For two given schedules ``(V(C_q) + V(C_p)) KS(p, q)`` bounds the loss more tightly than the
-    ``4 G(N) KS(p, q)`` of :func:`loss_bound`, which holds for all of them.
-    """
-    check_instance("schedule", schedule, Schedule)
-    cost = prefill_cost_values(prefill_cost, schedule.length)
-    starts = schedule.resume_point(np.arange(schedule.length + 1))
-    return float(np.abs(np.diff(cost - cost[starts])).sum())
-
-
 def expected_tv(samples: int, support: int) -> float:
     """Bound ``E TV(p_hat, p)`` for ``samples`` independent draws over ``support`` depths.
 
     ``E |p_hat_t - p_t| <= sqrt(p_t / n)`` (a binomial's standard deviation), and by Cauchy-Schwarz
     ``sum_t sqrt(p_t) <= sqrt(K)``: half their sum is at most ``0.5 * sqrt(K / n)``. At most 1.
     """
-    n = _at_least_one("samples", samples)
-    k = _at_least_one("support", support)
+    n = check_token_count("samples", samples)
+    k = check_token_count("support", support)
     return min(1.0, 0.5 * math.sqrt(k / n))
 
 
@@ -326,7 +319,7 @@ def expected_ks(samples: int) -> float:
     Integrating the Dvoretzky-Kiefer-Wolfowitz tail ``P(KS > x) <= 2 exp(-2 n x**2)`` over ``x``
     gives ``sqrt(pi / (2 n))``. At most 1.
     """
-    n = _at_least_one("samples", samples)
+    n = check_token_count("samples", samples)
     return min(1.0, math.sqrt(math.pi / (2 * n)))
 
 
@@ -336,7 +329,7 @@ def ks_quantile(samples: int, alpha: float) -> float:
     The Dvoretzky-Kiefer-Wolfowitz inequality with Massart's constant (1990), solved for ``x``; it
     needs no bound on the number of depths. At most 1.
     """
-    n = _at_least_one("samples", samples)
+    n = check_token_count("samples", samples)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0)
     return min(1.0, math.sqrt(math.log(2 / alpha) / (2 * n)))
 
@@ -348,7 +341,7 @@ def tv_quantile(samples: int, support: int, alpha: float) -> float:
     mean (:func:`expected_tv`) by more than ``sqrt(log(1 / alpha) / (2 n))`` with probability at
     most ``alpha``. At most 1.
     """
-    n = _at_least_one("samples", samples)
+    n = check_token_count("samples", samples)
     alpha = check_number("alpha", alpha, above=0.0, below=1.0)
     return min(1.0, expected_tv(n, support) + math.sqrt(math.log(1 / alpha) / (2 * n)))
 
@@ -425,29 +418,23 @@ def drift_bound(
         replan_every: ``R``, requests between two plans.
         prefill_cost: the cost ``G``; tokens by default.
     """
-    n = _at_least_one("samples", samples)
+    n = check_token_count("samples", samples)
     gamma = check_number("gamma", gamma, above=0.0, below=1.0)
     drift = check_number("drift", drift, minimum=0.0, maximum=1.0)
-    k = _at_least_one("support", support)
-    interval = _at_least_one("replan_every", replan_every)
+    k = check_token_count("support", support)
+    interval = check_token_count("replan_every", replan_every)
     bias = drift / (1 - gamma) + drift * (interval - 1)
-    variance = 0.5 * math.sqrt(k * squared_weights(n, gamma))
+    variance = 0.5 * math.sqrt(k * _squared_weights(n, gamma))
     return DriftBound(bias, variance, 2 * _full_cost(length, prefill_cost) * (bias + variance))
 
 
-def squared_weights(samples: int, gamma: float) -> float:
+def _squared_weights(samples: int, gamma: float) -> float:
     """Return ``sum_i w_i**2`` of the normalised decayed weights of ``samples`` observations.
 
     Its inverse is the effective number of samples: ``(1 + gamma) / (1 - gamma)`` in the long run.
     """
     # (1 + gamma**n) / (1 - gamma**n) = coth(-n log(gamma) / 2): no cancellation near gamma = 1.
     return (1 - gamma) / (1 + gamma) / math.tanh(-0.5 * samples * math.log(gamma))
-
-
-def _at_least_one(name: str, value: int) -> int:
-    """Return ``value`` as an ``int`` once it lies in 1..2**53, as doubles count."""
-    number = check_integer(name, value, minimum=1)
-    return check_integer(name, number, maximum=LARGEST_EXACT_INTEGER)
 
 
 def _full_cost(length: int, prefill_cost: PrefillCost) -> float:
