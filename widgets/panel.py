@@ -64,7 +64,7 @@ class Panel(HasTraits):
 
     Attributes:
         error: the sentence in the error line, empty when all is well. While there is one, the
-            picture shows the last settings that worked.
+            picture shows the last settings that worked, if any did.
     """
 
     title = "Panel"
@@ -83,6 +83,7 @@ class Panel(HasTraits):
         self._result: Any = None
         self._stale = True
         self._held = False
+        self._has_worked = False
         self._view: ipywidgets.VBox | None = None
         self.observe(self._parameter_changed, self.trait_names(parameter=True))
 
@@ -187,6 +188,7 @@ class Panel(HasTraits):
         self.observe(self._show_error, "error")
         self._show_error()
         if problem is None:
+            self._has_worked = True
             self.connect(self.figure)
             self._show_code()
         own_controls = self.controls()
@@ -239,6 +241,7 @@ class Panel(HasTraits):
             self._report(problem)
             return
         self.error = ""
+        self._has_worked = True
         if self.figure.become(figure):
             self.connect(self.figure)
         self._show_code()
@@ -272,16 +275,23 @@ class Panel(HasTraits):
 
         ipywidgets swallows what a callback raises, so that without the line nobody would know.
         """
+        self._say(problem)
+        if not isinstance(problem, EXPECTED_ERRORS) or "PYTEST_CURRENT_TEST" in os.environ:
+            raise problem
+
+    def _say(self, problem: Exception) -> None:
+        """Put a problem into the error line."""
         expected = isinstance(problem, EXPECTED_ERRORS)
         self.error = str(problem) if expected else f"{type(problem).__name__}: {problem}"
-        if not expected or "PYTEST_CURRENT_TEST" in os.environ:
-            raise problem
+
+    def _meanwhile(self) -> str:
+        """Return the sentence after a problem: what the picture shows in spite of it."""
+        return "The picture shows the last settings that worked." if self._has_worked else ""
 
     def _show_error(self, _change: Any = None) -> None:
         self._error_line.value = (
             '<div role="alert" class="sparselab-error" style="color: var(--jp-error-color1, '
-            f'#d32f2f); font-weight: 600">{html.escape(self.error)} The picture shows the last '
-            "settings that worked.</div>"
+            f'#d32f2f); font-weight: 600">{html.escape(self.error)} {self._meanwhile()}</div>'
             if self.error
             else '<div role="alert" class="sparselab-error"></div>'
         )

@@ -15,7 +15,7 @@ from traitlets import Int, Tuple, Unicode
 
 from widgets import controls, resume_study
 from widgets.figures import replay as figures
-from widgets.panel import EXPECTED_ERRORS, Panel
+from widgets.panel import Panel
 from widgets.resume_study import ResumeStudy, Settings
 
 MODELS = ("tiny", "qwen3.5-0.8b-group", "qwen3.5-0.8b-random")
@@ -221,10 +221,27 @@ class ResumeLab(Panel):
 
     def _work(self, settings: Settings) -> None:
         """Make the steps of a run until it ends, is stopped or fails. Runs in its own thread."""
-        drawn = 0.0
-        problem: Exception | None = None
-        study = ResumeStudy(settings)
+        before, problem = self._result, None
         self._status.value = _status("Loading the model ...")
+        try:
+            self._make_steps(settings)
+        except Exception as error:
+            problem = error
+        study = self._result
+        finished = study is not before and study.finished
+        self._stale = not finished or settings != Settings(**self.parameters())
+        self._set_running(False)
+        if problem is None:
+            self._show_standing()
+        else:
+            self._status.value = _status(_failure(study, before))
+            # Not raised: nobody would see it in a thread.
+            self._say(problem)
+
+    def _make_steps(self, settings: Settings) -> None:
+        """Make the steps and show each, the last one in the picture too, whatever happens then."""
+        drawn = 0.0
+        study = None
         try:
             for study in resume_study.steps(settings):
                 self._result = study
@@ -235,24 +252,12 @@ class ResumeLab(Panel):
                     drawn = time.monotonic()
                 if self._stop.is_set():
                     break
-            self.figure.become(self.draw(study))
-        except Exception as error:
-            problem = error
-        self._stale = not study.finished or settings != Settings(**self.parameters())
-        self._set_running(False)
-        if problem is None:
-            self._show_standing()
-        else:
-            before = self._result is not None and self._result is not study
-            self._status.value = _status(
-                "The run failed." + " Picture and code are of the run before." * before
-            )
-            self._say(problem)
+        finally:
+            if study is not None:
+                self.figure.become(self.draw(study))
 
-    def _say(self, problem: Exception) -> None:
-        """Put a problem into the error line: nothing raised in a thread would be seen."""
-        expected = isinstance(problem, EXPECTED_ERRORS)
-        self.error = str(problem) if expected else f"{type(problem).__name__}: {problem}"
+    def _meanwhile(self) -> str:
+        return ""  # The status says it.
 
     def _set_running(self, running: bool) -> None:
         self._run_button.disabled = running
@@ -316,6 +321,15 @@ def _ending(study: ResumeStudy) -> str:
     if study.finished:
         return f"Finished: {len(study.runs)} timed runs."
     return f"Stopped after {study.done} of {study.planned} steps; these are kept."
+
+
+def _failure(study: ResumeStudy | None, before: ResumeStudy | None) -> str:
+    """Say that a run failed, and what picture and code show after it."""
+    if study is None:
+        return "The run failed before it measured anything."
+    if study is before:
+        return "The run failed. Picture and code are of the run before."
+    return f"The run failed after {study.done} of {study.planned} steps; these are kept."
 
 
 def _status(text: str) -> str:

@@ -104,8 +104,11 @@ def test_a_panel_with_bad_settings_still_opens(squares, monkeypatch):
     panel = type(squares)(count=13)
     assert panel.view
     assert panel.error == "count must not be 13, got 13."
+    assert "The picture shows" not in panel._error_line.value
     panel.count = 3
     assert list(panel.figure.data[0].y) == [0, 1, 4]
+    panel.count = 13
+    assert "The picture shows the last settings that worked." in panel._error_line.value
 
 
 def test_the_code_line_shows_the_present_settings_escaped(squares):

@@ -194,12 +194,36 @@ def test_stopping_keeps_what_is_finished(monkeypatch):
     assert len(lab.table(lab.result)) == 3
 
 
+def test_a_run_that_fails_partway_says_how_far_it_came(monkeypatch):
+    lab = small_lab()
+    _ = lab.view
+    original = resume_study.steps
+
+    def failing(settings):
+        for study in original(settings):
+            if study.done == 4:
+                raise RuntimeError("out of memory.")
+            yield study
+
+    monkeypatch.setattr(resume_study, "steps", failing)
+    lab.start()
+    lab.wait(60)
+    assert lab.result.done == 3
+    assert "The run failed after 3 of 18 steps; these are kept." in lab._status.value
+    control = next(t for t in lab.figure.data if t.name == "control: state zeroed")
+    assert len(control.x) == len(lab.result.exactness) == 2
+    assert "out of memory." in lab._error_line.value
+    assert "The picture shows" not in lab._error_line.value
+
+
 def test_a_failure_is_said_and_the_next_run_works(monkeypatch):
     lab = ResumeLab(model="no-such-model", length=128, repeats=1)
     _ = lab.view
     lab.start()
     lab.wait(60)
     assert "model 'no-such-model' cannot be loaded" in lab.error
+    assert "The run failed before it measured anything." in lab._status.value
+    assert "The picture shows" not in lab._error_line.value
     lab.model = "tiny"
     lab.start()
     lab.wait(60)
