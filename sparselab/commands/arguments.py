@@ -7,13 +7,13 @@ import ast
 import inspect
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from sparselab.files import check_writable
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import REQUIRED, Policy, policies
+from sparselab.placement import REQUIRED, Policy, place, policies
 from sparselab.validation import check_choice
 
 
@@ -108,6 +108,23 @@ def parse_options(pairs: list[str], function: Callable[..., Any]) -> dict[str, A
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             options[name] = text
     return options
+
+
+def options_by_policy(pairs: list[str], names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return ``--option NAME=VALUE`` pairs by policy: each of ``names`` gets those that it has.
+
+    Raises ``ValueError`` for an unknown policy, and for an option that none of them has.
+    """
+    given = parse_options(pairs, place)
+    known = {name: policies()[check_choice("policy", name, policies())].options for name in names}
+    for option in given:
+        check_choice(
+            "option", option, sorted({own for options in known.values() for own in options})
+        )
+    return {
+        name: {option: value for option, value in given.items() if option in options}
+        for name, options in known.items()
+    }
 
 
 def comparable_policies() -> dict[str, Policy]:

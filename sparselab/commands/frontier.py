@@ -7,15 +7,15 @@ import argparse
 from sparselab.commands.arguments import (
     add_placement_arguments,
     comparable_policies,
+    options_by_policy,
     overlap_distribution,
-    parse_options,
     print_json,
 )
 from sparselab.optimal import Frontier, optimal_frontier
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import Policy, place, policies
+from sparselab.placement import place
 from sparselab.recompute import expected_recompute
-from sparselab.validation import check_choice, check_integer
+from sparselab.validation import check_integer
 
 SUMMARY = "the least expected recompute for every budget, beside the other policies"
 
@@ -40,11 +40,10 @@ def run(arguments: argparse.Namespace) -> int:
     frontier = optimal_frontier(distribution, min(budget, distribution.length), arguments.align)
     useful = len(frontier.schedule(frontier.max_budget))
     names = arguments.policy or [name for name in comparable_policies() if name != "optimal"]
-    options = parse_options(arguments.option, place)
-    known = {option for name in names for option in _policy(name).options}
-    for option in options:
-        check_choice("option", option, sorted(known))
-    others = [_compare(name, distribution, budget, arguments.align, options) for name in names]
+    options = options_by_policy(arguments.option, names)
+    others = [
+        _compare(name, distribution, budget, arguments.align, options[name]) for name in names
+    ]
     result = {
         "overlap": arguments.overlap,
         "length": distribution.length,
@@ -74,19 +73,11 @@ def _optimum(frontier: Frontier, budget: int) -> dict:
     }
 
 
-def _policy(name: str) -> Policy:
-    return policies()[check_choice("policy", name, policies())]
-
-
 def _compare(
     name: str, distribution: OverlapDistribution, budget: int, align: int, options: dict
 ) -> dict:
-    """Return a policy's number of checkpoints and E[r], beside the optimum's with as many.
-
-    Of ``options`` the policy gets those that it has.
-    """
-    own = {option: options[option] for option in _policy(name).options if option in options}
-    schedule = place(name, distribution.length, budget, distribution, align, **own)
+    """Return a policy's number of checkpoints and E[r], beside the optimum's with as many."""
+    schedule = place(name, distribution.length, budget, distribution, align, **options)
     best = optimal_frontier(distribution, len(schedule), align)
     return {
         "policy": name,

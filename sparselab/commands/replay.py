@@ -12,12 +12,12 @@ from sparselab.commands.arguments import (
     add_json_argument,
     add_policy_option_argument,
     check_output,
+    options_by_policy,
     overlap_distribution,
-    parse_options,
     print_json,
 )
-from sparselab.placement import Schedule, place, policies
-from sparselab.validation import check_choice, check_integer
+from sparselab.placement import Schedule
+from sparselab.validation import check_integer
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments.out, ".csv", ".parquet")
     check_integer("repeats", arguments.repeats, maximum=MOST_REPEATS)
     check_integer("seed", arguments.seed, maximum=2**63 - 1)  # as PyTorch's generators take
-    options = policy_options(arguments.option, arguments.policies)
+    options = options_by_policy(arguments.option, arguments.policies)
     distribution = overlap_distribution(arguments.overlap, arguments.length)
     from transformers import logging
 
@@ -154,18 +154,6 @@ def before_timing(
         if len(schedule)
     }
     return reports, calibration, replay.measure_capture(model, arguments.length, captures, **how)
-
-
-def policy_options(pairs: list[str], names: list[str]) -> dict[str, dict[str, Any]]:
-    """Return ``--option NAME=VALUE`` by policy: each gets those options that it has."""
-    options = parse_options(pairs, place)
-    known = {name: policies()[check_choice("policy", name, policies())].options for name in names}
-    for option in options:
-        check_choice("option", option, sorted({own for policy in known.values() for own in policy}))
-    return {
-        name: {option: value for option, value in options.items() if option in own}
-        for name, own in known.items()
-    }
 
 
 def label(schedule: Schedule, budget: int | None) -> str:
