@@ -1,12 +1,13 @@
 """Controls for panels: each is tied to one trait, and has a label, a unit and a help text.
 
 All are ipywidgets that the keyboard reaches with Tab; arrows, Page Up and Page Down move a
-slider, and its number can be typed.
+slider, and its number can be typed, within the range that its help text names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ipywidgets as w
@@ -151,34 +152,59 @@ def workload(panel: HasTraits, names: Sequence[str]) -> list[w.Widget]:
 def several(
     panel: HasTraits, trait: str, label: str, help_text: str, options: Sequence[str]
 ) -> w.Box:
-    """Return a check box an option for a trait that holds the tuple of chosen ones, in order."""
-    boxes = {
-        option: w.Checkbox(
-            value=option in getattr(panel, trait),
-            description=option,
-            indent=False,
-            layout=w.Layout(width="auto", margin="0 14px 0 0"),
-        )
-        for option in options
-    }
+    """Return a check box an option for a trait that holds the tuple of chosen ones, in order.
 
-    def from_boxes(_change: Any) -> None:
-        setattr(panel, trait, tuple(option for option in options if boxes[option].value))
+    What the trait holds besides the options gets a box after theirs.
+    """
+    boxes: dict[str, w.Checkbox] = {}
+    caption, group = w.Label(f"{label}:"), row()
 
-    def to_boxes(change: Any) -> None:
-        for option, box in boxes.items():
-            # Boxes that already agree do not report, so that this does not come back.
-            box.unobserve(from_boxes, "value")
-            box.value = option in change["new"]
-            box.observe(from_boxes, "value")
+    def take(_change: Any) -> None:
+        setattr(panel, trait, tuple(option for option, box in boxes.items() if box.value))
 
-    for box in boxes.values():
-        box.observe(from_boxes, "value")
-    panel.observe(to_boxes, trait)
-    group = w.Box(
-        [w.Label(f"{label}:"), *boxes.values()],
-        layout=w.Layout(flex_flow="row wrap", align_items="center", width="100%"),
-    )
+    def show(_change: Any = None) -> None:
+        chosen = getattr(panel, trait)
+        for option in dict.fromkeys([*options, *chosen]):
+            if option not in boxes:
+                boxes[option] = _check_box(option)
+                boxes[option].observe(take, "value")
+        with _unobserved(boxes.values(), take):
+            for option, box in boxes.items():
+                box.value = option in chosen
+        group.children = (caption, *boxes.values())
+
+    show()
+    panel.observe(show, trait)
+    group.help_text = f"{label}: {help_text}"
+    return group
+
+
+def bars(panel: HasTraits, trait: str, label: str, help_text: str) -> w.Box:
+    """Return upright sliders for a trait that holds a tuple of numbers, one for each.
+
+    All reach as high as the largest number that there was yet, and at least 1.
+    """
+    sliders: list[w.FloatSlider] = []
+    caption, group = w.Label(f"{label}:"), row()
+
+    def take(_change: Any) -> None:
+        setattr(panel, trait, tuple(slider.value for slider in sliders))
+
+    def show(_change: Any = None) -> None:
+        values = getattr(panel, trait)
+        if len(sliders) != len(values):
+            count = len(values)
+            sliders[:] = [_bar(f"{label}: bar {n} of {count}") for n in range(1, count + 1)]
+            for slider in sliders:
+                slider.observe(take, "value")
+        with _unobserved(sliders, take):
+            for slider, value in zip(sliders, values, strict=True):
+                _make_room(slider, max(values))
+                slider.value = value
+        group.children = (caption, *sliders)
+
+    show()
+    panel.observe(show, trait)
     group.help_text = f"{label}: {help_text}"
     return group
 
@@ -203,6 +229,51 @@ def help_texts(widget: w.Widget) -> list[str]:
     own = [widget.help_text] if getattr(widget, "help_text", "") else []
     children = getattr(widget, "children", ())
     return own + [line for child in children for line in help_texts(child)]
+
+
+def visible_while(
+    panel: HasTraits, traits: str | Sequence[str], holds: Callable[[], bool], control: w.Widget
+) -> w.Widget:
+    """Return ``control``, shown only while ``holds()``; asked when one of ``traits`` changes."""
+
+    def update(_change: Any = None) -> None:
+        control.layout.display = None if holds() else "none"
+
+    update()
+    panel.observe(update, traits)
+    return control
+
+
+def _check_box(option: str) -> w.Checkbox:
+    return w.Checkbox(
+        description=option,
+        indent=False,
+        layout=w.Layout(width="auto", margin="0 14px 0 0"),
+    )
+
+
+def _bar(tooltip: str) -> w.FloatSlider:
+    return w.FloatSlider(
+        min=0.0,
+        max=1.0,
+        step=0.05,
+        orientation="vertical",
+        readout=False,
+        tooltip=tooltip,
+        layout=w.Layout(height="110px", width="34px"),
+    )
+
+
+@contextmanager
+def _unobserved(widgets: Iterable[w.Widget], take: Callable[[Any], None]) -> Iterator[None]:
+    """Let values be shown that come from the panel, so that they do not go back to it."""
+    for widget in widgets:
+        widget.unobserve(take, "value")
+    try:
+        yield
+    finally:
+        for widget in widgets:
+            widget.observe(take, "value")
 
 
 def _described(label: str, unit: str, help_text: str) -> dict[str, Any]:
@@ -241,9 +312,17 @@ def _tie(panel: HasTraits, trait: str, widget: Any) -> Any:
     show(getattr(panel, trait))
     widget.observe(take, "value")
     panel.observe(lambda change: show(change["new"]), trait)
-    if not getattr(widget, "help_text", ""):
-        widget.help_text = f"{widget.description}: {widget.tooltip}"
+    widget.tooltip += _range_words(widget)
+    widget.help_text = f"{widget.description}: {widget.tooltip}"
     return widget
+
+
+def _range_words(widget: Any) -> str:
+    """Return what a slider takes: a number typed beyond it becomes its nearest end, unsaid."""
+    if not hasattr(widget, "max") or widget.min == widget.max:
+        return ""
+    steps = f" in steps of {widget.step:,.10g}" if widget.step > 1 else ""
+    return f" From {widget.min:,.10g} to {widget.max:,.10g}{steps}."
 
 
 def _make_room(widget: Any, value: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -136,23 +136,14 @@ class PlacementExplorer(Panel):
 
     def controls(self) -> list[w.Widget]:
         """Return the controls: what is cached, the overlaps, the policies, your own."""
-        family = self._family_controls()
-        file = self._file_controls()
-        hand = self._hand_controls()
-
-        def show_relevant(_change: Any = None) -> None:
-            needed = FAMILIES.get(self.source, ())
-            for name, control in family.items():
-                _set_visible(control, name in needed)
-            _set_visible(file, self.source == FILE)
-            _set_visible(hand, self.source == HAND)
-
-        self.observe(show_relevant, "source")
-        show_relevant()
+        family = [
+            controls.visible_while(self, "source", partial(self._looks_at, name), control)
+            for name, control in self._family_controls().items()
+        ]
         return [
             controls.row(*self._entry_controls()),
-            controls.row(*family.values(), file),
-            hand,
+            controls.row(*family, self._file_controls()),
+            self._hand_controls(),
             controls.several(
                 self, "policies", "Policies", "Which rows and lines are shown.", policy_choices()
             ),
@@ -204,15 +195,20 @@ class PlacementExplorer(Panel):
                 "makes late tokens dearer.",
                 [TOKENS, *sl.architecture.presets()],
             ),
-            controls.integer(
+            controls.visible_while(
                 self,
-                "block_size",
-                "Block size",
-                "Tokens between two checkpoints of the policy block.",
-                64,
-                8192,
-                step=64,
-                unit="tokens",
+                "policies",
+                lambda: "block" in self.policies,
+                controls.integer(
+                    self,
+                    "block_size",
+                    "Block size",
+                    "Tokens between two checkpoints of the policy block.",
+                    64,
+                    8192,
+                    step=64,
+                    unit="tokens",
+                ),
             ),
         ]
 
@@ -241,7 +237,24 @@ class PlacementExplorer(Panel):
             "exponent": number("exponent", "Zipf exponent", "Larger: shallower.", 0.05, 4),
         }
 
-    def _file_controls(self) -> w.Box:
+    def _hand_controls(self) -> w.Widget:
+        return controls.visible_while(
+            self,
+            "source",
+            lambda: self.source == HAND,
+            controls.bars(
+                self,
+                "weights",
+                "Weights, from depth 0 to N",
+                "One bar for each equal part of the depths; arrow keys move a bar.",
+            ),
+        )
+
+    def _looks_at(self, parameter: str) -> bool:
+        """Return whether the source is a family that a parameter belongs to."""
+        return parameter in FAMILIES.get(self.source, ())
+
+    def _file_controls(self) -> w.Widget:
         upload = w.FileUpload(
             accept=".csv,.jsonl,.json,.gz",
             multiple=False,
@@ -263,35 +276,13 @@ class PlacementExplorer(Panel):
         path = controls.text(
             self,
             "path",
-            "CSV or trace",
-            "Where the file lies for the kernel; Enter reads it.",
+            "Your own file",
+            "Where a CSV or trace lies for the kernel; Enter reads it.",
             "overlaps.csv or trace.jsonl",
         )
-        return controls.row(path, upload)
-
-    def _hand_controls(self) -> w.Box:
-        bars = [
-            w.FloatSlider(
-                value=weight,
-                min=0.0,
-                max=1.0,
-                step=0.05,
-                orientation="vertical",
-                readout=False,
-                tooltip=f"Weight of part {number} of {HAND_BINS} of the depths",
-                layout=w.Layout(height="110px", width="34px"),
-            )
-            for number, weight in enumerate(self.weights, start=1)
-        ]
-
-        def take(_change: Any) -> None:
-            self.weights = tuple(bar.value for bar in bars)
-
-        for bar in bars:
-            bar.observe(take, "value")
-        group = controls.row(w.Label("Weights, from depth 0 to N:"), *bars)
-        group.help_text = "Weights: one bar for each twelfth of the depths; arrow keys move a bar."
-        return group
+        return controls.visible_while(
+            self, "source", lambda: self.source == FILE, controls.row(path, upload)
+        )
 
     def _own_controls(self) -> list[w.Widget]:
         def copy_optimum() -> None:
@@ -415,7 +406,3 @@ def _prefill_cost(name: str, length: int) -> NDArray[np.float64] | None:
         return None
     architecture = sl.HybridArchitecture.preset(name)
     return architecture.prefill_flops(np.arange(length + 1))
-
-
-def _set_visible(widget: w.Widget, visible: bool) -> None:
-    widget.layout.display = None if visible else "none"

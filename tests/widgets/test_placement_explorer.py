@@ -82,6 +82,10 @@ def test_only_the_parameters_of_the_family_are_shown():
     panel.source = "beta"
     assert control(panel, "Zipf").layout.display == "none"
     assert control(panel, "Beta a").layout.display != "none"
+    panel.policies = ("log",)
+    assert control(panel, "Block size").layout.display == "none"
+    panel.policies = ("log", "block")
+    assert control(panel, "Block size").layout.display != "none"
 
 
 def test_drawing_by_hand_moves_the_optimum():
@@ -97,6 +101,17 @@ def test_drawing_by_hand_moves_the_optimum():
     bars[9].value = 1.0
     bars[0].value = 0.0
     assert 900 <= panel.result.row("optimal").schedule.positions[0] <= 1000
+
+
+def test_weights_given_in_python_are_drawn_and_kept():
+    weights = (5, *[1] * (HAND_BINS - 1))
+    panel = PlacementExplorer(source=HAND, length=1200, weights=weights)
+    bars = [w for w in all_widgets(panel.view) if getattr(w, "orientation", "") == "vertical"]
+    assert [bar.value for bar in bars] == list(weights)
+    bars[1].value = 0.5
+    assert panel.weights == (5, 0.5, *weights[2:])
+    panel.weights = tuple(range(HAND_BINS))
+    assert [bar.value for bar in bars] == list(range(HAND_BINS))
 
 
 def test_an_uploaded_table_is_used():
