@@ -168,41 +168,6 @@ def optimal_frontier(
     return _frontier(distribution, max_budget, align, groups, choices, saved[0, : layers + 1])
 
 
-def reference_frontier(
-    distribution: OverlapDistribution,
-    max_budget: int,
-    align: int = 1,
-    prefill_cost: PrefillCost = None,
-) -> Frontier:
-    """The readable twin of :func:`optimal_frontier`: the same answer in O(K^2 M), NumPy only.
-
-    ``dp[j] = min over s of dp_before[s-1] + w(s, j)``, with ``w(s, j)`` the cost of serving the
-    groups ``s..j`` from a checkpoint at candidate ``s``; used to test the fast one.
-    """
-    max_budget, align = _check_arguments(distribution, max_budget, align)
-    groups = _gather(distribution, align, prefill_cost)
-    count = groups.candidates.size
-    served = np.add.reduceat(groups.weights, groups.starts[:-1]) if count else np.zeros(0)
-    scratch = groups.weights * groups.depth_costs
-    group_scratch = np.add.reduceat(scratch, groups.starts[:-1]) if count else np.zeros(0)
-    # segment[s, j] = w(s, j): from scratch, less what a checkpoint at s saves each request.
-    weight = np.cumsum(np.triu(np.broadcast_to(served, (count, count))), axis=1)
-    whole = np.cumsum(np.triu(np.broadcast_to(group_scratch, (count, count))), axis=1)
-    segment = np.triu(whole - groups.candidate_costs[:, None] * weight)
-    segment[np.tril_indices(count, -1)] = np.inf
-    before_first = float(scratch[: groups.starts[0]].sum())
-    dp = before_first + np.cumsum(group_scratch)
-    layers = min(max_budget, count)
-    choices = np.empty((layers, count), dtype=np.int32)
-    totals = [before_first + group_scratch.sum()]
-    for m in range(layers):
-        options = np.concatenate(([before_first], dp[:-1]))[:, None] + segment
-        choices[m], dp = options.argmin(axis=0), options.min(axis=0)
-        totals.append(dp[-1])
-    saved = totals[0] - np.array(totals)
-    return _frontier(distribution, max_budget, align, groups, choices, saved)
-
-
 def _check_arguments(distribution: Any, max_budget: Any, align: Any) -> tuple[int, int]:
     check_instance("distribution", distribution, OverlapDistribution)
     max_budget = check_integer("max_budget", max_budget, minimum=0)
