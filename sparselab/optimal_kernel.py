@@ -79,6 +79,50 @@ def solve_layers(
 
 
 @njit(
+    "Tuple((float64, int64))(float64[::1], float64[::1], float64)",
+    cache=True,
+    error_model="numpy",
+)
+def solve_priced(
+    weight_below: NDArray[np.float64], saving: NDArray[np.float64], price: float
+) -> tuple[float, int]:
+    """Return the most that any number of checkpoints saves, each for ``price``, and that number.
+
+    ``weight_below`` and ``saving`` are those of :func:`solve_layers`, whose layers are one here::
+
+        S[j] = max of 0 and, over s <= j, S[s-1] - price + G[s] * (P[j+1] - P[s])
+
+    So the same lines and the same deque serve, in O(K), after a line that is 0 everywhere: no
+    checkpoint. Of several numbers that save as much, any may come back.
+    """
+    count = saving.size
+    slope = np.zeros(count + 1)
+    intercept = np.zeros(count + 1)
+    crossing = np.zeros(count + 1)  # where line i overtakes line i - 1
+    used = np.zeros(count + 1, dtype=np.int64)  # checkpoints of line i
+    head, top = 0, 0
+    best, checkpoints = 0.0, 0
+    for j in range(count):
+        # Add line j, after dropping those that it overtakes before they lead.
+        new_slope = saving[j]
+        new_intercept = best - price - new_slope * weight_below[j]
+        while top > head and intercept[top] - new_intercept <= crossing[top] * (
+            new_slope - slope[top]
+        ):
+            top -= 1
+        overtakes = (intercept[top] - new_intercept) / (new_slope - slope[top])
+        top += 1
+        slope[top], intercept[top], crossing[top] = new_slope, new_intercept, overtakes
+        used[top] = checkpoints + 1
+        # Move on to the line that leads at x.
+        x = weight_below[j + 1]
+        while head < top and x >= crossing[head + 1]:
+            head += 1
+        best, checkpoints = slope[head] * x + intercept[head], used[head]
+    return best, checkpoints
+
+
+@njit(
     "void(float64[::1], float64[::1], int64[::1], float64[::1], int32[:,::1], float64[::1])",
     cache=True,
 )

@@ -94,6 +94,14 @@ class TestFrontier:
         assert main(argv) == 0
         assert "checkpoints save nothing more" in capsys.readouterr().out
 
+    def test_a_long_entry_needs_no_frontier_as_long_as_its_blocks(self, capsys):
+        shown = ["--policy", "block", "--policy", "sqrt", "--policy", "balanced"]
+        answer = run_json(capsys, "frontier", "--length", str((1 << 20) - 1), *shown)
+        assert [row["checkpoints"] for row in answer["policies"]] == [2047, 1025, 8]
+        block, _, balanced = answer["policies"]
+        assert block["optimal_with_as_many"] == block["expected_recompute_tokens"] == 511 / 2
+        assert balanced["optimal_with_as_many"] == balanced["expected_recompute_tokens"]
+
     def test_people_get_a_table(self, capsys):
         assert main(["frontier", "--length", "64", "--budget", "1", "--policy", "sqrt"]) == 0
         out = capsys.readouterr().out

@@ -18,6 +18,7 @@ from sparselab import (
     policies,
     total_recompute,
 )
+from sparselab.optimal import least_expected_recompute
 from sparselab.placement import REQUIRED
 
 
@@ -97,6 +98,46 @@ class TestOptimality:
         schedule = place(policy, 500, 7, **options)
         best = optimal_frontier(dist, len(schedule)).expected[len(schedule)]
         assert expected_recompute(schedule, dist) >= best - 1e-9
+
+
+class TestLeastExpectedRecompute:
+    @settings(max_examples=300, deadline=None)
+    @given(problems(longest=60), st.integers(0, 70))
+    def test_it_is_what_the_frontier_reaches(self, problem, budget):
+        dist, align, cost = problem
+        expected = optimal_frontier(dist, budget, align, cost).expected
+        found = least_expected_recompute(dist, budget, align, cost)
+        assert close(found, expected[budget], expected[0])
+
+    @pytest.mark.parametrize("kind", ["uniform", "counts", "reals", "wide"])
+    def test_it_agrees_for_every_budget(self, kind):
+        rng, length = np.random.default_rng(0), 500
+        weights = {
+            "uniform": np.ones(length + 1, dtype=int),  # gains come in many equal steps
+            "counts": rng.integers(0, 9, length + 1),
+            "reals": rng.random(length + 1),
+            "wide": 10 ** rng.uniform(-9, 9, length + 1),
+        }[kind]
+        dist = OverlapDistribution(np.arange(length + 1), weights, length)
+        expected = optimal_frontier(dist, length).expected
+        found = [least_expected_recompute(dist, budget) for budget in range(length + 1)]
+        assert close(np.array(found), expected, expected[0])
+
+    def test_thousands_of_checkpoints_among_a_million_depths_take_little_memory(self):
+        length = (1 << 20) - 1
+        tracemalloc.start()
+        try:
+            # 2**20 uniform depths in 2048 runs of 512, as Theorem 1 has it.
+            found = least_expected_recompute(OverlapDistribution.uniform(length), 2047)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert found == 511 / 2
+        assert peak < 2**28
+
+    def test_bad_input_is_named(self):
+        with pytest.raises(ValueError, match="^budget must be at least 0, got -1"):
+            least_expected_recompute(OverlapDistribution.uniform(10), -1)
 
 
 class TestSchedules:

@@ -11,8 +11,7 @@ from sparselab.commands.arguments import (
     overlap_distribution,
     print_json,
 )
-from sparselab.optimal import Frontier, optimal_frontier
-from sparselab.overlap import OverlapDistribution
+from sparselab.optimal import Frontier, least_expected_recompute, optimal_frontier
 from sparselab.placement import place
 from sparselab.recompute import expected_recompute
 from sparselab.validation import check_integer
@@ -41,9 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     useful = len(frontier.schedule(frontier.max_budget))
     names = arguments.policy or [name for name in comparable_policies() if name != "optimal"]
     options = options_by_policy(arguments.option, names)
-    others = [
-        _compare(name, distribution, budget, arguments.align, options[name]) for name in names
-    ]
+    others = [_compare(frontier, name, budget, options[name]) for name in names]
     result = {
         "overlap": arguments.overlap,
         "length": distribution.length,
@@ -73,17 +70,20 @@ def _optimum(frontier: Frontier, budget: int) -> dict:
     }
 
 
-def _compare(
-    name: str, distribution: OverlapDistribution, budget: int, align: int, options: dict
-) -> dict:
+def _compare(frontier: Frontier, name: str, budget: int, options: dict) -> dict:
     """Return a policy's number of checkpoints and E[r], beside the optimum's with as many."""
+    distribution, align = frontier.distribution, frontier.align
     schedule = place(name, distribution.length, budget, distribution, align, **options)
-    best = optimal_frontier(distribution, len(schedule), align)
+    count = len(schedule)
+    if count <= frontier.max_budget:
+        least = frontier.expected[count].item()
+    else:  # a frontier that far would take gigabytes for long entries
+        least = least_expected_recompute(distribution, count, align)
     return {
         "policy": name,
-        "checkpoints": len(schedule),
+        "checkpoints": count,
         "expected_recompute_tokens": expected_recompute(schedule, distribution),
-        "optimal_with_as_many": best.expected[len(schedule)].item(),
+        "optimal_with_as_many": least,
     }
 
 
