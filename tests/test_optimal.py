@@ -136,7 +136,7 @@ class TestLeastExpectedRecompute:
         assert peak < 2**28
 
     def test_bad_input_is_named(self):
-        with pytest.raises(ValueError, match="^budget must be at least 0, got -1"):
+        with pytest.raises(ValueError, match=r"^budget must be at least 0, got -1"):
             least_expected_recompute(OverlapDistribution.uniform(10), -1)
 
 

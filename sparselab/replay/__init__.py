@@ -41,7 +41,7 @@ from sparselab.replay.savings import (
     summarise,
 )
 from sparselab.replay.tokens import diverging, random_tokens
-from sparselab.replay.verify import VerifyReport, verify, verify_depths
+from sparselab.replay.verify import VerifyReport, verify, verify_depths, verify_resumes
 
 __all__ = [
     "Calibration",
@@ -70,4 +70,5 @@ __all__ = [
     "summarise",
     "verify",
     "verify_depths",
+    "verify_resumes",
 ]

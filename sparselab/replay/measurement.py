@@ -107,15 +107,13 @@ def measurements(
     seed: int = 0,
 ) -> Iterator[dict[str, Any]]:
     """Yield one row a trial as it is finished: for a caller that may stop at any time."""
-    prompt = random_tokens(length, model.vocab_size, seed)
-    union = sorted({int(c) for schedule, _ in cases for c in schedule.positions})
-    whole = capture(model, prompt, union, chunk)
+    whole = capture_all(model, length, [schedule for schedule, _ in cases], chunk, seed)
     entries = [whole.keep(schedule.positions) for schedule, _ in cases]
     for entry in (whole, whole.keep([])):
-        resume(model, entry, _request(model, prompt, length // 2, seed, 0))
+        resume(model, entry, request_tokens(model, whole, length // 2, seed, 0))
     for number, depth, repeat in trials:
         schedule, budget = cases[number]
-        tokens = _request(model, prompt, depth, seed, repeat)
+        tokens = request_tokens(model, whole, depth, seed, repeat)
         result = resume(model, entries[number], tokens)
         yield {
             "policy": schedule.policy,
@@ -127,6 +125,20 @@ def measurements(
             **sizes(entries[number], schedule.policy),
             **setting(model, seed),
         }
+
+
+def capture_all(
+    model: ReplayModel, length: int, schedules: Sequence[Schedule], chunk: int, seed: int
+) -> Entry:
+    """Capture the prompt that ``seed`` gives, once, with the checkpoints of all schedules."""
+    union = sorted({int(c) for schedule in schedules for c in schedule.positions})
+    return capture(model, random_tokens(length, model.vocab_size, seed), union, chunk)
+
+
+def request_tokens(model: ReplayModel, entry: Entry, depth: int, seed: int, repeat: int) -> Tokens:
+    """Return the request, as long as the entry, of an overlap: another rest in each repeat."""
+    own_seed = int(np.random.SeedSequence([seed, depth, repeat]).generate_state(1)[0])
+    return diverging(entry.tokens, depth, entry.length, model.vocab_size, own_seed)
 
 
 def timings(result: ResumeResult) -> dict[str, Any]:
@@ -167,15 +179,6 @@ def stores_kv(policy: str) -> bool:
     """Whether a policy keeps attention KV at all; a schedule of one's own does."""
     known = known_policies()
     return policy not in known or known[policy].stores_kv
-
-
-def _request(model: ReplayModel, prompt: Tokens, depth: int, seed: int, repeat: int) -> Tokens:
-    return diverging(prompt, depth, prompt.size, model.vocab_size, _seed(seed, depth, repeat))
-
-
-def _seed(seed: int, depth: int, repeat: int) -> int:
-    """Return a seed for one request: another continuation in each repeat."""
-    return int(np.random.SeedSequence([seed, depth, repeat]).generate_state(1)[0])
 
 
 def make_cases(

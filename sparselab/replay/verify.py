@@ -8,7 +8,7 @@ the state zeroed the result must differ clearly, which catches a check that cann
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +16,11 @@ import torch
 from transformers import DynamicCache
 
 from sparselab.placement import Schedule
+from sparselab.progress import progress
 from sparselab.replay import state
 from sparselab.replay.capture import CHUNK, capture
 from sparselab.replay.entry import Entry
+from sparselab.replay.measurement import capture_all, request_tokens
 from sparselab.replay.models import ReplayModel
 from sparselab.replay.plan import cut_plan
 from sparselab.replay.prefill import prefill
@@ -209,6 +211,37 @@ def verifications(
     for depth in depths:
         tokens = diverging(prompt, depth, prompt.size, model.vocab_size, seed + 1)
         yield int(depth), verify(model, entry, tokens)
+
+
+def verify_resumes(
+    model: ReplayModel,
+    schedules: Sequence[Schedule],
+    depths: Iterable[int],
+    chunk: int = CHUNK,
+    seed: int = 0,
+    show_progress: bool = True,
+) -> dict[tuple[int, int], VerifyReport]:
+    """Verify every resume that :func:`~sparselab.replay.measure` times for these schedules.
+
+    As there, one prompt is captured once with the checkpoints of all ``schedules``, of equal
+    length, and requests share its first ``depth`` tokens. Where two schedules resume a request at
+    the same checkpoint, they run the same calls on the same state: that is verified once. Cold
+    runs have nothing to verify.
+
+    Returns a report for each overlap depth and resume point, increasing; none where no schedule
+    has a checkpoint within an overlap. Reports on standard error how far it is.
+    """
+    entry = capture_all(model, schedules[0].length, schedules, chunk, seed)
+    resumes: dict[tuple[int, int], tuple[Entry, Tokens]] = {}
+    for depth in depths:
+        tokens = request_tokens(model, entry, depth, seed, repeat=0)
+        for kept in map(entry.keep, schedules):
+            resumes[int(depth), kept.resume_point(tokens)] = kept, tokens
+    wanted = sorted((depth, point) for depth, point in resumes if point)
+    return {
+        key: verify(model, *resumes[key])
+        for key in progress(wanted, "verify", enabled=show_progress)
+    }
 
 
 def _cold(

@@ -29,8 +29,12 @@ def test_it_prints_exactness_times_and_the_fit(capsys):
 def test_json_holds_the_same(capsys):
     assert main([*TINY, "--length", "120", "--depths", "30", "90", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert [row["depth"] for row in result["exactness"]] == [30, 90]
+    assert [(row["depth"], row["resume_point"]) for row in result["exactness"]] == [
+        (30, 24),
+        (90, 72),
+    ]
     assert all(row["bit_identical"] for row in result["exactness"])
+    assert result["exact"] is True
     assert {row["policy"] for row in result["medians"]} == {"balanced", "no_cache"}
     assert result["setting"]["dtype"] == "float32"
     assert all(row["predicted_ms"] > 0 for row in result["medians"])
@@ -38,6 +42,27 @@ def test_json_holds_the_same(capsys):
     assert held == {"no_cache": 0, "balanced": 4 * result["checkpoint_bytes"]}
     assert [row["case"] for row in result["capture"]] == ["plain prefill", "balanced, M = 4"]
     assert {row["role"] for row in result["calibration"]} == {"fit", "check"}
+
+
+def test_every_resume_that_is_timed_is_verified(capsys):
+    policies = ["kv_only", "balanced", "block", "last", "--option", "block_size=40"]
+    assert main([*TINY, "--length", "120", "--policies", *policies, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    timed = {(row["depth"], row["resume_point"]) for row in result["medians"]}
+    verified = [(row["depth"], row["resume_point"]) for row in result["exactness"]]
+    assert verified == sorted({(depth, point) for depth, point in timed if point})
+    assert {(60, 40), (60, 48)} < set(verified)
+
+
+def test_where_nothing_is_resumed_nothing_is_called_exact(capsys):
+    arguments = [*TINY, "--length", "60", "--policies", "kv_only", "last"]
+    assert main([*arguments, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["exact"], result["exactness"]) == (None, [])
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "Nothing was resumed, so exactness was not checked" in printed
+    assert "Exact" not in printed
 
 
 def test_a_policy_gets_the_options_that_it_has(capsys):
@@ -97,8 +122,10 @@ def test_measurements_are_saved(tmp_path, capsys, name):
 
 
 def test_a_resume_that_is_not_exact_fails(monkeypatch, capsys):
-    monkeypatch.setattr(replay.VerifyReport, "bit_identical", property(lambda report: False))
-    assert main([*TINY, "--length", "60"]) == 1
+    is_cold = property(lambda report: not report.resume_point)
+    monkeypatch.setattr(replay.VerifyReport, "bit_identical", is_cold)
+    # The policy that resumes is not the first.
+    assert main([*TINY, "--length", "60", "--policies", "kv_only", "balanced"]) == 1
     assert "NOT exact: bits differ" in capsys.readouterr().out
 
 
