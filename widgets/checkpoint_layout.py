@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets as w
 import numpy as np
 import pandas as pd
-from traitlets import Int, Unicode, link
+from traitlets import Int, Unicode, link, observe
 
 import sparselab as sl
 from sparselab.simulator import SimulationResult
@@ -16,7 +16,7 @@ from sparselab.validation import check_choice, check_integer
 from widgets import controls
 from widgets.figures.checkpoint_layout import RequestView, checkpoint_layout_spec
 from widgets.panel import EXPECTED_ERRORS, Panel
-from widgets.workload_source import WorkloadSource, workload_source
+from widgets.workload_source import FILE, RECOGNISED, WorkloadSource, workload_source
 
 # Shipped samples and synthetic workloads: small, offline, and loaded in a moment.
 WORKLOADS = (
@@ -35,11 +35,13 @@ class CheckpointLayout(Panel):
     """Watch requests meet the checkpoints that earlier requests left behind.
 
     Attributes:
-        workload: one of the shipped samples or synthetic workloads.
-        path: a file of your own to replay instead.
+        workload: one of the shipped samples or synthetic workloads, or ``"my own file"``.
+        path: that file; to give one chooses it.
+        file_format: what it is, for one that could be read in several ways.
         seed: of the interleaving of groups; requests with arrivals of their own keep those.
         policy: which places the checkpoints.
         budget: checkpoints allowed in an entry, for policies that need a budget.
+        block_size: of the policy ``block`` (tokens).
         model: whose bytes are shown.
         request: which request is shown, from 0 as in the table of the simulation; the last one if
             there are fewer.
@@ -49,17 +51,28 @@ class CheckpointLayout(Panel):
 
     workload = Unicode(WORKLOADS[0]).tag(parameter=True)
     path = Unicode("").tag(parameter=True)
+    file_format = Unicode(RECOGNISED).tag(parameter=True)
     seed = Int(0).tag(parameter=True)
     policy = Unicode("balanced").tag(parameter=True)
     budget = Int(4).tag(parameter=True)
+    block_size = Int(512).tag(parameter=True)
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
     request = Int(100).tag(parameter=True)
+
+    @observe("path")
+    def _choose_file(self, change: Any) -> None:
+        if change["new"].strip():
+            self.workload = FILE
 
     def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
         """Return the whole simulation and the view of the one request."""
         check_integer("request", parameters["request"], minimum=0)
         simulated = _simulate(
-            _source(parameters), parameters["policy"], parameters["budget"], parameters["model"]
+            _source(parameters),
+            parameters["policy"],
+            parameters["budget"],
+            parameters["model"],
+            **_options(parameters),
         )
         number = min(parameters["request"], len(simulated.requests) - 1)
         return simulated, request_view(simulated, number, _words(simulated))
@@ -76,12 +89,13 @@ class CheckpointLayout(Panel):
         """Return the simulation and the row that is shown."""
         source = _source(parameters)
         shown = min(parameters["request"], len(source.workload) - 1)
+        options = "".join(f", {name}={value}" for name, value in _options(parameters).items())
         return "\n".join(
             (
                 "import sparselab as sl",
                 f"workload = {source.code}",
                 f"result = sl.simulate(workload, {parameters['policy']!r}, {parameters['budget']}, "
-                f"architecture={parameters['model']!r})",
+                f"architecture={parameters['model']!r}{options})",
                 f"print(result.requests.iloc[{shown}])",
             )
         )
@@ -110,6 +124,21 @@ class CheckpointLayout(Panel):
                 0,
                 LARGEST_BUDGET,
                 unit="checkpoints",
+            ),
+            controls.visible_while(
+                self,
+                "policy",
+                lambda: self.policy == "block",
+                controls.integer(
+                    self,
+                    "block_size",
+                    "Block size",
+                    "Tokens between two checkpoints of the policy block.",
+                    64,
+                    8192,
+                    step=64,
+                    unit="tokens",
+                ),
             ),
             controls.choice(
                 self,
@@ -146,7 +175,7 @@ class CheckpointLayout(Panel):
 
         fit()
         link((shown, "value"), (play, "value"))
-        self.observe(fit, ["workload", "path", "request"])
+        self.observe(fit, ["workload", "path", "file_format", "request"])
         return [shown, play]
 
 
@@ -176,18 +205,29 @@ def request_view(simulated: SimulationResult, number: int, words: str) -> Reques
 def _words(simulated: SimulationResult) -> str:
     known, total = simulated.parameters, simulated.summary
     budget = "" if known["budget"] is None else f", at most {known['budget']} checkpoints"
+    size = known["policy_options"].get("block_size")
+    blocks = "" if size is None else f" of {size:,} tokens"
     return (
-        f"{known['workload']}, policy {known['policy']}{budget}; "
+        f"{known['workload']}, policy {known['policy']}{blocks}{budget}; "
         f"{total['saved_share']:.1%} of all prompt tokens skipped, "
         f"{total['overlap_share']:.1%} overlap"
     )
 
 
+def _options(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of the policy."""
+    return {"block_size": parameters["block_size"]} if parameters["policy"] == "block" else {}
+
+
 def _source(parameters: dict[str, Any]) -> WorkloadSource:
-    check_choice("workload", parameters["workload"], WORKLOADS)
-    return workload_source(parameters["workload"], parameters["path"], parameters["seed"])
+    check_choice("workload", parameters["workload"], (*WORKLOADS, FILE))
+    return workload_source(
+        parameters["workload"], parameters["path"], parameters["seed"], parameters["file_format"]
+    )
 
 
 @lru_cache(maxsize=16)
-def _simulate(source: WorkloadSource, policy: str, budget: int, model: str) -> SimulationResult:
-    return sl.simulate(source.workload, policy, budget, architecture=model)
+def _simulate(
+    source: WorkloadSource, policy: str, budget: int, model: str, **options: Any
+) -> SimulationResult:
+    return sl.simulate(source.workload, policy, budget, architecture=model, **options)

@@ -8,7 +8,7 @@ from typing import Any
 import ipywidgets as w
 import pandas as pd
 from plotly.graph_objects import FigureWidget
-from traitlets import Int, Unicode
+from traitlets import Int, Unicode, observe
 
 import sparselab as sl
 from sparselab.simulator import SimulationResult
@@ -16,7 +16,7 @@ from sparselab.validation import check_choice
 from widgets import controls
 from widgets.figures import workload as figures
 from widgets.panel import Panel
-from widgets.workload_source import WorkloadSource, workload_source
+from widgets.workload_source import FILE, RECOGNISED, WorkloadSource, workload_source
 from widgets.workload_study import (
     ENTRY_AWARE,
     FAMILIES,
@@ -37,8 +37,10 @@ class WorkloadExplorer(Panel):
     """Replay a workload under every policy; look at the frontier, and into one run.
 
     Attributes:
-        workload: a loader's name; its shipped sample or its synthetic requests are replayed.
-        path: a file of your own to replay instead.
+        workload: a loader's name, whose shipped sample or synthetic requests are replayed, or
+            ``"my own file"``.
+        path: that file; to give one chooses it.
+        file_format: what it is, for one that could be read in several ways.
         seed: of the interleaving of groups; requests with arrivals of their own keep those.
         capacity: entries that the cache retains, first in, first out.
         align: checkpoints stand on multiples of it (tokens).
@@ -52,6 +54,7 @@ class WorkloadExplorer(Panel):
 
     workload = Unicode("quality").tag(parameter=True)
     path = Unicode("").tag(parameter=True)
+    file_format = Unicode(RECOGNISED).tag(parameter=True)
     seed = Int(42).tag(parameter=True)
     capacity = Int(20).tag(parameter=True)
     align = Int(64).tag(parameter=True)
@@ -59,6 +62,11 @@ class WorkloadExplorer(Panel):
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
     memory = Unicode("checkpoints").tag(parameter=True)
     run = Unicode(f"{ENTRY_AWARE}, 2").tag(parameter=True)
+
+    @observe("path")
+    def _choose_file(self, change: Any) -> None:
+        if change["new"].strip():
+            self.workload = FILE
 
     def compute(
         self, parameters: dict[str, Any]
@@ -180,7 +188,9 @@ class WorkloadExplorer(Panel):
 
 
 def _source(parameters: dict[str, Any]) -> WorkloadSource:
-    return workload_source(parameters["workload"], parameters["path"], parameters["seed"])
+    return workload_source(
+        parameters["workload"], parameters["path"], parameters["seed"], parameters["file_format"]
+    )
 
 
 @lru_cache(maxsize=16)

@@ -54,17 +54,17 @@ PANELS = [
         code="from widgets import WorkloadExplorer\n"
         "panel = WorkloadExplorer(workload='append_only_chat', align=1, capacity=3)\npanel",
         slider="Capacity",
-        broken="panel.path = 'nowhere.jsonl'",
-        mended="panel.path = ''",
-        sentence="no such file: nowhere.jsonl",
+        broken="panel.workload = 'my own file'",
+        mended="panel.workload = 'append_only_chat'",
+        sentence="path is empty: name a trace or data set",
     ),
     Case(
         name="CheckpointLayout",
         code="from widgets import CheckpointLayout\npanel = CheckpointLayout()\npanel",
         slider="Request",
-        broken="panel.path = 'nowhere.jsonl'",
-        mended="panel.path = ''",
-        sentence="no such file: nowhere.jsonl",
+        broken="panel.workload = 'my own file'",
+        mended="panel.workload = 'synthetic_quality'",
+        sentence="path is empty: name a trace or data set",
     ),
 ]
 

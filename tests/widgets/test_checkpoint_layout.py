@@ -17,6 +17,7 @@ from sparselab.shipped_data import sample
 from widgets import CheckpointLayout
 from widgets.checkpoint_layout import WORKLOADS
 from widgets.figures.checkpoint_layout import BAR_HEIGHT
+from widgets.workload_source import FILE
 
 
 def traces(panel: CheckpointLayout) -> dict[str, Any]:
@@ -124,7 +125,7 @@ def test_the_controls_and_the_code_say_the_last_request_too_where_there_are_fewe
 def test_a_panel_whose_first_settings_are_refused_shows_its_controls() -> None:
     panel = CheckpointLayout(path="nowhere.jsonl")
     slider, _play = request_controls(panel)
-    panel.path = ""
+    panel.workload = "synthetic_quality"
     assert slider.max == 359
 
 
@@ -181,7 +182,7 @@ def test_a_file_of_ones_own_is_replayed_in_its_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", ["", str(sample("requests.jsonl"))])
 def test_the_code_prints_the_row_shown(path: str) -> None:
-    panel = CheckpointLayout(workload="quality", path=path, policy="balanced", budget=2, request=20)
+    panel = CheckpointLayout(workload="quality", path=path, policy="block", budget=2, request=20)
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
         exec(panel.code(panel.parameters()), {})
@@ -189,6 +190,41 @@ def test_the_code_prints_the_row_shown(path: str) -> None:
     row = dict(line.split(None, 1) for line in printed.getvalue().splitlines() if " " in line)
     assert int(row["resume_point"]) == view.resume_point
     assert int(row["overlap"]) == view.overlap
+
+
+def test_a_file_is_chosen_named_and_left_again_in_the_list_of_workloads(tmp_path: Path) -> None:
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"group": "a", "prompt": "x y", "tokens": [1, 2, 3]}\n')
+    panel = CheckpointLayout(path=str(file))
+    assert panel.workload == FILE
+    assert "Simulated: own.jsonl (read as jsonl)" in panel.static().layout.title.text
+    panel.workload = "quality"
+    assert "Simulated: sample documents" in panel.static().layout.title.text
+    panel.workload = FILE
+    panel.file_format = "system_prompts"
+    assert "(read as system_prompts)" in panel.static().layout.title.text
+    assert "load('system_prompts'" in panel.code(panel.parameters())
+
+
+def test_file_and_block_size_have_controls_where_they_mean_something() -> None:
+    panel = CheckpointLayout()
+    shown = {w.description: w for row in panel.controls() for w in row.children}
+    of_file = [shown["Your own file"], shown["Format"]]
+    assert [control.layout.display for control in of_file] == ["none", "none"]
+    assert shown["Block size (tokens)"].layout.display == "none"
+    panel.policy = "block"
+    panel.workload = FILE
+    assert [control.layout.display for control in of_file] == [None, None]
+    assert shown["Block size (tokens)"].layout.display is None
+
+
+def test_the_block_size_is_simulated_and_said() -> None:
+    panel = CheckpointLayout(policy="block", block_size=256, request=20)
+    assert set(np.diff(panel.result[1].stored)) == {256}
+    assert "policy block of 256 tokens" in panel.static().layout.title.text
+    assert "block_size=256" in panel.code(panel.parameters())
+    panel.policy = "balanced"
+    assert "256" not in panel.code(panel.parameters())
 
 
 def test_the_table_has_a_row_for_each_request() -> None:

@@ -9,6 +9,7 @@ import sparselab as sl
 from sparselab.estimators import DecayedHistogram
 from widgets import WorkloadExplorer, theme
 from widgets.figures import workload as figures
+from widgets.workload_source import FILE
 from widgets.workload_study import (
     BUDGETS,
     ENTRY_AWARE,
@@ -228,6 +229,8 @@ class TestPanel:
         file.write_text('{"tokens": [1, 2, 3, 4]}\n{"tokens": [1, 2, 3, 5]}\n')
         panel = WorkloadExplorer(path=str(file), align=1)
         assert panel.table(panel.result)["prompt_tokens"][0] == 8
+        assert panel.workload == FILE
+        assert "mine.jsonl (read as jsonl): 2" in panel.static().layout.title.text
         assert repr(str(file)) in panel.code(panel.parameters())
 
     def test_a_trace_is_replayed_in_its_order_of_arrival(self):
@@ -245,5 +248,5 @@ class TestPanel:
         with pytest.raises(FileNotFoundError):
             panel.path = "nowhere.jsonl"
         assert panel.error == "no such file: nowhere.jsonl."
-        panel.path = ""
+        panel.workload = CHAT["workload"]
         assert panel.error == ""
