@@ -156,6 +156,21 @@ def test_doctor_works_without_the_shipped_data(capsys, monkeypatch):
     assert "missing: the shipped overlap tables" in capsys.readouterr().out
 
 
+def subparsers():
+    (action,) = build_parser()._subparsers._group_actions
+    return action.choices
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_argument_has_help_and_every_value_its_default(command):
+    for action in subparsers()[command]._actions:
+        name = "/".join(action.option_strings) or action.dest
+        assert action.help, name
+        takes_a_value = action.option_strings and action.nargs != 0
+        if takes_a_value and action.default != []:  # may be repeated
+            assert "default" in action.help, name
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help_with_an_example(command, capsys):
     with pytest.raises(SystemExit) as stop:

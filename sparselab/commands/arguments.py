@@ -30,7 +30,7 @@ def add_placement_arguments(parser: argparse.ArgumentParser) -> None:
         "--overlap",
         default="uniform",
         metavar="NAME-or-CSV",
-        help="a shipped table, a CSV with the header depth,requests, or 'uniform' (the default)",
+        help="a shipped table, a CSV with the header depth,requests, or uniform (default)",
     )
     add_policy_option_argument(parser)
     add_json_argument(parser)

@@ -19,7 +19,9 @@ SUMMARY = "measure the overlaps of a trace or data set file into a CSV"
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``sparselab overlap``."""
     parser.add_argument("file", metavar="FILE", help="trace, data set file or folder of prompts")
-    parser.add_argument("-o", "--out", metavar="CSV", help="write the table depth,requests here")
+    parser.add_argument(
+        "-o", "--out", metavar="CSV", help="write the table depth,requests here (default: nowhere)"
+    )
     parser.add_argument(
         "--format",
         metavar="NAME",

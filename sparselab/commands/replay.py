@@ -45,7 +45,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--length", type=int, default=1024, help="tokens (default: 1024)")
     parser.add_argument(
-        "--policies", nargs="+", default=["balanced"], help="see `sparselab policies`"
+        "--policies",
+        nargs="+",
+        default=["balanced"],
+        help="see `sparselab policies` (default: balanced)",
     )
     parser.add_argument(
         "--budgets", nargs="+", type=int, default=[4], help="checkpoints allowed (default: 4)"
@@ -57,15 +60,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--overlap",
         default="uniform",
         metavar="NAME-or-CSV",
-        help="what `optimal` plans on: a shipped table, a CSV, or 'uniform' (the default)",
+        help="what `optimal` plans on: a shipped table, a CSV, or uniform (default)",
     )
     add_policy_option_argument(parser)
     parser.add_argument("--repeats", type=int, default=3, help="runs of each case (default: 3)")
     parser.add_argument("--chunk", type=int, default=512, help="tokens a call (default: 512)")
-    parser.add_argument("--align", type=int, default=1, help="positions are multiples of it")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, tokens and order")
     parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="save the measurements: .csv or .parquet"
+        "--align", type=int, default=1, help="positions are multiples of it (default: 1)"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=0, help="of weights, tokens and order (default: 0)"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="save the measurements: .csv or .parquet (default: nowhere)",
     )
     add_json_argument(parser)
     parser.epilog = (

@@ -30,13 +30,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a parameter of the notebook; lists as 1,2,4 (may be repeated)",
     )
     parser.add_argument(
-        "--out", metavar="FOLDER", help="the run's folder (unless given, a new one in runs/)"
+        "--out", metavar="FOLDER", help="the run's folder (default: a new one in runs/)"
     )
     parser.add_argument(
         "--timeout",
         type=float,
         metavar="SECONDS",
-        help="the longest that one cell may take (unless given, 600)",
+        help="the longest that one cell may take (default: 600)",
     )
     parser.add_argument(
         "--live", action="store_true", help="leave the notebook's parameter `live` as it is"

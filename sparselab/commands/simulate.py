@@ -14,7 +14,8 @@ from sparselab.commands.arguments import (
     parse_options,
     print_json,
 )
-from sparselab.validation import nearest
+from sparselab.placement import policies
+from sparselab.validation import check_choice, nearest
 
 if TYPE_CHECKING:
     from sparselab.estimators import Estimator
@@ -31,7 +32,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "workload", help="a loader's name (its shipped sample is read) or a file of requests"
     )
-    parser.add_argument("--format", help="the loader for a file whose format is not recognised")
+    parser.add_argument(
+        "--format", metavar="LOADER", help="how to read a file (default: recognised from the file)"
+    )
     parser.add_argument(
         "--workload-option",
         action="append",
@@ -39,7 +42,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="an option of the loader, e.g. queries=users.csv; may be repeated",
     )
-    parser.add_argument("--interleave", type=int, metavar="SEED", help="run groups concurrently")
+    parser.add_argument(
+        "--interleave",
+        type=int,
+        metavar="SEED",
+        help="let all groups arrive at the same time, at random (default: in the order read)",
+    )
     parser.add_argument(
         "--policy", default="optimal", help="see `sparselab policies` (default: optimal)"
     )
@@ -47,7 +55,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--budget", type=int, default=8, help="checkpoints an entry (default: 8)")
     _add_estimator_arguments(parser)
     _add_cache_arguments(parser)
-    parser.add_argument("--out", metavar="FILE.parquet", help="save one row a request")
+    parser.add_argument(
+        "--out", metavar="FILE.parquet", help="save one row a request (default: nowhere)"
+    )
     add_json_argument(parser)
     parser.epilog = (
         "example: sparselab simulate quality --interleave 42 --policy balanced --budget 4 "
@@ -56,26 +66,87 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_estimator_arguments(parser: argparse.ArgumentParser) -> None:
+    # Nothing given is None, so that what was given and can change nothing is refused.
     group = parser.add_argument_group("estimator, for policies that plan on observed overlaps")
-    group.add_argument("--estimator", choices=ESTIMATORS, default="decayed")
     group.add_argument(
-        "--gamma", type=float, help="decay of decayed and entry-aware (default: 0.99)"
+        "--estimator",
+        choices=ESTIMATORS,
+        help="histogram counts all overlaps alike, decayed lets old ones fade, entry-aware counts "
+        "those of the entry's own group over decayed as a prior (default: decayed)",
     )
-    group.add_argument("--strength", type=float, help="of the prior of entry-aware (default: 1)")
-    group.add_argument("--relative", action="store_true", help="count depth over entry length")
-    group.add_argument("--beyond", choices=("count", "drop"), default="count")
-    group.add_argument("--replan-every", type=int, default=1, metavar="REQUESTS")
+    group.add_argument(
+        "--gamma",
+        type=float,
+        help="share of its weight that an overlap keeps at each request, in decayed and the prior "
+        "of entry-aware (default: 0.99)",
+    )
+    group.add_argument(
+        "--strength",
+        type=float,
+        help="overlaps that the prior of entry-aware is worth (default: 1)",
+    )
+    group.add_argument(
+        "--relative",
+        action="store_true",
+        default=None,
+        help="count depth over entry length (default: in tokens); changes only the prior of "
+        "entry-aware",
+    )
+    group.add_argument(
+        "--beyond",
+        choices=("count", "drop"),
+        help="count a depth beyond an entry at its length, or drop it (default: count); changes "
+        "only the prior of entry-aware",
+    )
+    group.add_argument(
+        "--replan-every",
+        type=int,
+        metavar="REQUESTS",
+        help="requests from one plan to the next (default: 1)",
+    )
 
 
 def _add_cache_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cache")
-    group.add_argument("--capacity", type=int, metavar="ENTRIES")
-    group.add_argument("--capacity-gib", type=float, metavar="GIB", help="needs --model")
-    group.add_argument("--eviction", choices=("fifo", "lru"), default="fifo")
-    group.add_argument("--align", type=int, default=1, metavar="TOKENS")
-    group.add_argument("--capture", choices=("resumed", "full"), default="resumed")
-    group.add_argument("--warmup", type=float, default=0.0, metavar="SHARE")
-    group.add_argument("--model", help="whose bytes to count, e.g. qwen3.5-4b")
+    group.add_argument(
+        "--capacity", type=int, metavar="ENTRIES", help="most entries held (default: no limit)"
+    )
+    group.add_argument(
+        "--capacity-gib",
+        type=float,
+        metavar="GIB",
+        help="most GiB held, KV and checkpoints; needs --model (default: no limit)",
+    )
+    group.add_argument(
+        "--eviction",
+        choices=("fifo", "lru"),
+        help="fifo evicts the oldest entry, lru the one unused for longest; needs a capacity "
+        "(default: fifo)",
+    )
+    group.add_argument(
+        "--align",
+        type=int,
+        default=1,
+        metavar="TOKENS",
+        help="positions are multiples of it (default: 1)",
+    )
+    group.add_argument(
+        "--capture",
+        choices=("resumed", "full"),
+        default="resumed",
+        help="resumed captures only states after the resume point, full captures any and computes "
+        "again what it takes (default: resumed)",
+    )
+    group.add_argument(
+        "--warmup",
+        type=float,
+        default=0.0,
+        metavar="SHARE",
+        help="share of the requests, the first ones, that are not measured (default: 0)",
+    )
+    group.add_argument(
+        "--model", help="whose bytes to count, e.g. qwen3.5-4b (default: none are counted)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -86,15 +157,16 @@ def run(arguments: argparse.Namespace) -> int:
     check_output(arguments.out, ".parquet")
     if arguments.capacity_gib is not None and arguments.model is None:
         raise ValueError("--capacity-gib needs --model, whose bytes are counted.")
+    _check_given_options_matter(arguments)
     result = simulate(
         _workload(arguments),
         arguments.policy,
         arguments.budget,
         _estimator(arguments),
-        arguments.replan_every,
+        1 if arguments.replan_every is None else arguments.replan_every,
         arguments.capacity,
         _capacity_bytes(arguments.capacity_gib),
-        arguments.eviction,
+        arguments.eviction or "fifo",
         arguments.align,
         arguments.warmup,
         arguments.capture,
@@ -112,6 +184,24 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.out:
             print(f"wrote {arguments.out}")
     return 0
+
+
+def _check_given_options_matter(arguments: argparse.Namespace) -> None:
+    """Raise ``ValueError`` for an option that was given and can change nothing here."""
+    policy = policies()[check_choice("policy", arguments.policy, policies())]
+    if "distribution" not in policy.needs:
+        for name in ("estimator", "gamma", "strength", "relative", "beyond", "replan_every"):
+            if getattr(arguments, name) is not None:
+                raise ValueError(
+                    f"--policy {policy.name} has no --{name.replace('_', '-')}, since it plans on "
+                    "no observed overlaps; leave it out."
+                )
+    is_limited = arguments.capacity is not None or arguments.capacity_gib is not None
+    if arguments.eviction is not None and not is_limited:
+        raise ValueError(
+            f"--eviction {arguments.eviction} needs --capacity or --capacity-gib: without one "
+            "nothing is evicted; leave it out."
+        )
 
 
 def _workload(arguments: argparse.Namespace) -> Workload:
@@ -140,16 +230,16 @@ def _workload(arguments: argparse.Namespace) -> Workload:
 def _estimator(arguments: argparse.Namespace) -> Estimator:
     from sparselab.estimators import DecayedHistogram, EntryAware, Histogram
 
-    kind, gamma, strength = arguments.estimator, arguments.gamma, arguments.strength
+    kind = arguments.estimator or "decayed"
+    gamma, strength = arguments.gamma, arguments.strength
     if kind == "histogram" and gamma is not None:
         raise ValueError(f"--estimator histogram has no --gamma, got {gamma:g}; leave it out.")
     if kind != "entry-aware" and strength is not None:
         raise ValueError(f"--estimator {kind} has no --strength, got {strength:g}; leave it out.")
+    relative, beyond = bool(arguments.relative), arguments.beyond or "count"
     if kind == "histogram":
-        return Histogram(arguments.relative, arguments.beyond)
-    decayed = DecayedHistogram(
-        0.99 if gamma is None else gamma, arguments.relative, arguments.beyond
-    )
+        return Histogram(relative, beyond)
+    decayed = DecayedHistogram(0.99 if gamma is None else gamma, relative, beyond)
     if kind == "decayed":
         return decayed
     return EntryAware(decayed, 1.0 if strength is None else strength)
@@ -179,7 +269,10 @@ def _print(result: SimulationResult, costs: dict[str, Any]) -> None:
     ]:
         share = found[name] / found["prompt_tokens"]
         print(f"{label + ':':<19} {found[name]:,} tokens ({share:.1%})")
-    print(f"regret:             {costs['regret']:,} tokens above a clairvoyant placement")
+    regret = f"{costs['regret']:,} tokens above a clairvoyant placement"
+    if given["capacity_bytes"] is not None:  # see regret.py
+        regret += " for the overlaps of this run, which --capacity-gib makes differ by policy"
+    print(f"regret:             {regret}")
     print(f"checkpoints:        {found['checkpoints_per_entry']:.2f} an entry")
     if found["kv_bytes"] is not None:
         rows = result.requests[result.requests["measured"]]

@@ -21,12 +21,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="FILE.yaml", help="what to run")
-    parser.add_argument("--out", metavar="FOLDER", help="where to (overrides the file's `output`)")
+    parser.add_argument("--out", metavar="FOLDER", help="where to (default: the file's `output`)")
     parser.add_argument(
         "--jobs",
         type=int,
         metavar="N",
-        help="runs at a time (unless given, one a processor, at most 4)",
+        help="runs at a time (default: one a processor, at most 4)",
     )
     parser.add_argument(
         "--rerun",

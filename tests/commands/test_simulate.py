@@ -29,7 +29,7 @@ def test_prints_what_was_saved_of_what_overlapped(capsys, requests_file):
     assert "requests:           4 (2 overlap an entry)" in out
     assert "overlap:            7 tokens (41.2%)" in out
     assert "saved:              6 tokens (35.3%)" in out
-    assert "regret:             1 tokens" in out
+    assert "regret:             1 tokens above a clairvoyant placement\n" in out
 
 
 def test_json_is_the_summary_of_the_library(capsys, requests_file):
@@ -55,6 +55,13 @@ def test_json_is_the_summary_of_the_library(capsys, requests_file):
     assert answer["regret"] == answer["overlap_cost"] - answer["clairvoyant_cost"]
 
 
+def test_estimator_options_that_are_not_given_are_those_of_the_library(capsys, requests_file):
+    assert main(["simulate", str(requests_file), "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    parameters = simulate(load("jsonl", path=requests_file)).parameters
+    assert {name: answer[name] for name in parameters} == json.loads(json.dumps(parameters))
+
+
 def test_out_saves_one_row_a_request(requests_file, tmp_path):
     out = tmp_path / "runs" / "rows.parquet"
     assert main(["simulate", str(requests_file), "--policy", "last", "--out", str(out)]) == 0
@@ -75,6 +82,7 @@ def test_what_is_held_at_once_is_within_the_capacity(capsys):
     argv += ["--model", "qwen3.5-0.8b", "--capacity-gib", "0.2"]
     assert main(argv) == 0
     lines = dict(line.split(":", 1) for line in capsys.readouterr().out.splitlines()[1:])
+    assert "the overlaps of this run, which --capacity-gib makes differ" in lines["regret"]
     together = float(lines["held at most"].split()[0])
     assert 0 < together <= 0.2
     assert "GiB of KV, " in lines["the most of each"]
@@ -113,6 +121,26 @@ def test_loaders_take_their_options(capsys):
         (["quality", "--align", "9" * 400], "align must be at most 9007199254740992, got 999"),
         (["synthetic", "--workload-option", "groups=" + "9" * 20], "groups must be at most 10000"),
         (["quality", "--policy", "block", "--option", "size=2"], "no option 'size'"),
+        (
+            ["quality", "--policy", "balanced", "--estimator", "entry-aware"],
+            "--policy balanced has no --estimator, since it plans on no observed overlaps",
+        ),
+        (["quality", "--policy", "block", "--gamma", "0"], "--policy block has no --gamma"),
+        (["quality", "--policy", "block", "--strength", "3"], "--policy block has no --strength"),
+        (["quality", "--policy", "last", "--relative"], "--policy last has no --relative"),
+        (["quality", "--policy", "last", "--beyond", "drop"], "--policy last has no --beyond"),
+        (
+            ["quality", "--policy", "sqrt", "--replan-every", "9"],
+            "--policy sqrt has no --replan-every",
+        ),
+        (
+            ["quality", "--eviction", "lru"],
+            "--eviction lru needs --capacity or --capacity-gib: without one nothing is evicted",
+        ),
+        (
+            ["quality", "--relative", "--beyond", "drop"],
+            "beyond must be 'count' where relative is True, got 'drop'",
+        ),
     ],
 )
 def test_bad_input_is_one_sentence_and_exit_code_two(capsys, argv, sentence):
