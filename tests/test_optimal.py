@@ -37,13 +37,14 @@ def problems(draw, longest=9):
     """A small distribution (integer or float weights, zeros, duplicates), alignment and cost."""
     length = draw(st.integers(1, longest))
     depths = draw(st.lists(st.integers(0, length), min_size=1, max_size=7))
-    # Below 1e-300 of the largest weight, costs are subnormal numbers and have few digits.
+    # Below about 1e-300 products of the two are subnormal numbers and have few digits.
     real = st.just(0.0) | st.floats(1e-250, 1e6)
+    real_step = st.just(0.0) | st.floats(1e-50, 100)
     weight = draw(st.sampled_from([st.integers(0, 4), real]))
     weights = draw(
         st.lists(weight, min_size=len(depths), max_size=len(depths)).filter(lambda w: max(w) > 0)
     )
-    step = draw(st.sampled_from([None, st.integers(0, 3), st.floats(0, 100)]))
+    step = draw(st.sampled_from([None, st.integers(0, 3), real_step]))
     cost = None
     if step is not None:
         steps = draw(st.lists(step, min_size=length, max_size=length))
