@@ -13,14 +13,17 @@ import pandas as pd
 import plotly.graph_objects as go
 from traitlets import Int, Tuple, Unicode
 
+import sparselab as sl
+from sparselab.placement import REQUIRED
 from widgets import controls, resume_study
 from widgets.figures import replay as figures
 from widgets.panel import Panel
 from widgets.resume_study import ResumeStudy, Settings
 
 MODELS = ("tiny", "qwen3.5-0.8b-group", "qwen3.5-0.8b-random")
-# Not `last`: requests are as long as the prompt, and their last token is always computed.
-POLICIES = ("optimal", "balanced", "block", "sqrt", "log")
+# Without a state nothing resumes. Nor does it from `last`: requests are as long as the prompt, and
+# their last token is always computed.
+NEVER_RESUMED = ("no_cache", "kv_only", "last")
 # Redrawing takes tens of milliseconds of the time that is being measured elsewhere.
 SECONDS_BETWEEN_PICTURES = 0.5
 
@@ -155,7 +158,11 @@ class ResumeLab(Panel):
         return [
             controls.row(*self._settings_controls()),
             controls.several(
-                self, "compare", "Also time", "Policies to compare the first one with.", POLICIES
+                self,
+                "compare",
+                "Also time",
+                "Policies to compare the first one with.",
+                policy_choices(),
             ),
             controls.row(self._run_button, self._stop_button, self._progress, self._status),
             self._badges,
@@ -174,18 +181,35 @@ class ResumeLab(Panel):
                 "Model",
                 "Random weights with the real layers: speed and exactness do not depend on the "
                 "weights' values. Another model is given in Python: ResumeLab(model=folder).",
-                list(dict.fromkeys([*MODELS, self.model])),
+                MODELS,
             ),
             controls.choice(
                 self,
                 "policy",
                 "Verified policy",
                 "Its resumes are compared bit by bit with cold runs.",
-                list(dict.fromkeys([*POLICIES, self.policy])),
+                policy_choices(),
             ),
-            integer("length", "Prompt", "Length of prompt and requests.", 64, 8192, 64, "tokens"),
-            integer("budget", "Budget M", "For policies that have a budget.", 1, 32),
-            integer("block_size", "Block size", "Of the policy block.", 32, 2048, 32, "tokens"),
+            integer(
+                "length", "Length N", "Of the prompt and each request.", 64, 8192, 64, "tokens"
+            ),
+            integer(
+                "budget", "Budget M", "For policies that have a budget.", 1, 32, 1, "checkpoints"
+            ),
+            controls.visible_while(
+                self,
+                ["policy", "compare"],
+                lambda: "block" in (self.policy, *self.compare),
+                integer(
+                    "block_size",
+                    "Block size",
+                    "Tokens between two checkpoints of the policy block.",
+                    32,
+                    2048,
+                    32,
+                    "tokens",
+                ),
+            ),
             integer("repeats", "Repeats", "Timed runs of each case; medians count.", 1, 20),
         ]
 
@@ -282,6 +306,15 @@ class ResumeLab(Panel):
         if self._result is None:
             raise ValueError("nothing has been measured yet: press Run first.")
         return self._result
+
+
+def policy_choices() -> list[str]:
+    """Return the registered policies that can be resumed from and need no option."""
+    return [
+        name
+        for name, policy in sl.policies().items()
+        if name not in NEVER_RESUMED and REQUIRED not in policy.options.values()
+    ]
 
 
 def _parameters(settings: Settings) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from widgets.panel import Panel
 from widgets.workload_source import FILE, RECOGNISED, WorkloadSource, workload_source
 from widgets.workload_study import (
     ENTRY_AWARE,
-    FAMILIES,
     WorkloadStudy,
     computed_share,
+    families,
     held_gib,
     not_dominated,
     recomputed_share,
@@ -80,6 +80,7 @@ class WorkloadExplorer(Panel):
             parameters["capacity"],
             parameters["align"],
             parameters["capture"],
+            run_names(),
         )
         run = parameters["run"]
         return study, architecture, parameters["memory"], run, _simulated(study, run)
@@ -126,7 +127,7 @@ class WorkloadExplorer(Panel):
 
     def connect(self, figure: FigureWidget) -> None:
         """Let a click on a point of the frontier choose the run below."""
-        for trace in figure.data[: len(FAMILIES)]:
+        for trace in figure.data[: len(families())]:
             trace.on_click(self._clicked)
 
     def _clicked(self, trace: Any, points: Any, _state: Any) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 import sparselab as sl
 from sparselab.estimators import DecayedHistogram, EntryAware
 from sparselab.pareto import non_dominated
+from sparselab.placement import REQUIRED
 from sparselab.simulator import SimulationResult
 from sparselab.workloads import Workload
 from widgets.workload_source import WorkloadSource
@@ -22,17 +23,12 @@ BLOCK_SIZES = (64, 128, 256, 512, 1024)
 BUDGETS = (1, 2, 4, 8, 16)
 HISTOGRAM, ENTRY_AWARE = "optimal, histogram", "optimal, entry-aware"
 
-#: Label of a family of runs -> arguments of :func:`sparselab.simulate`. Those that take a budget
-#: run once for each; blocks run once for each size, as ``block 64`` and so on.
-FAMILIES: Mapping[str, dict[str, Any]] = {
-    "no_cache": {},
-    "kv_only": {},
-    "last": {},
-    "branch": {},
-    "sqrt": {},
-    "log": {},
-    "block": {},
-    "balanced": {},
+# In this order in the legend; a policy that somebody registered comes after them.
+POLICIES = ("no_cache", "kv_only", "last", "branch", "sqrt", "log", "block", "balanced")
+# Options that the simulator fills in.
+FILLED = ("overlap", "parent_positions")
+# Label of a family of runs -> arguments of `simulate`.
+OPTIMA: Mapping[str, dict[str, Any]] = {
     HISTOGRAM: {
         "policy": "optimal",
         "estimator": DecayedHistogram(0.99),
@@ -68,14 +64,31 @@ class WorkloadStudy:
         return sl.simulate(self.workload, **{"policy": family, **arguments, **self.settings})
 
 
+def families() -> dict[str, dict[str, Any]]:
+    """Return every family of runs by its label, with arguments of :func:`sparselab.simulate`.
+
+    The registered policies that need no option, then the optimum as two estimators plan it. Those
+    that take a budget run once for each; blocks run once for each size, as ``block 64`` and so on.
+    """
+    known = sl.policies()
+    names = [name for name in dict.fromkeys([*POLICIES, *known]) if name != "optimal"]
+    return {**{name: {} for name in names if _needs_no_option(known[name])}, **OPTIMA}
+
+
+def _needs_no_option(policy: sl.Policy) -> bool:
+    return all(
+        name in FILLED or default is not REQUIRED for name, default in policy.options.items()
+    )
+
+
 def run_names() -> tuple[str, ...]:
     """Return the name of every run of a study, in the order of its table."""
-    return tuple(name for family in FAMILIES for name in _names(family))
+    return tuple(name for family in families() for name in _names(family))
 
 
 def run_arguments(run: str) -> tuple[str, dict[str, Any]]:
     """Return the family of a run, and the arguments of :func:`sparselab.simulate` that make it."""
-    for family, arguments in FAMILIES.items():
+    for family, arguments in families().items():
         for name, own in _names(family).items():
             if name == run:
                 return family, {**arguments, **own}
@@ -86,7 +99,7 @@ def _names(family: str) -> dict[str, dict[str, Any]]:
     """Return the names of a family's runs and the arguments in which they differ."""
     if family == "block":
         return {f"block {size}": {"block_size": size} for size in BLOCK_SIZES}
-    policy = FAMILIES[family].get("policy", family)
+    policy = OPTIMA[family]["policy"] if family in OPTIMA else family
     if "budget" not in sl.policies()[policy].needs:
         return {family: {}}
     return {f"{family}, {budget}": {"budget": budget} for budget in BUDGETS}
@@ -94,21 +107,26 @@ def _names(family: str) -> dict[str, dict[str, Any]]:
 
 def study_workload(workload: Workload, n_jobs: int = 1, **settings: Any) -> WorkloadStudy:
     """Replay a workload under every policy; ``settings`` go to :func:`sparselab.simulate`."""
-    families = {name: family for family in FAMILIES for name in _names(family)}
+    family_of = {name: family for family in families() for name in _names(family)}
     runs = sl.pareto(
         workload,
-        {name: {"policy": family, **run_arguments(name)[1]} for name, family in families.items()},
+        {name: {"policy": family, **run_arguments(name)[1]} for name, family in family_of.items()},
         n_jobs=n_jobs,
         show_progress=False,
         **settings,
     ).rename(columns={"label": "run"})
-    runs.insert(1, "family", runs["run"].map(families))
+    runs.insert(1, "family", runs["run"].map(family_of))
     return WorkloadStudy(workload, workload.overlap_samples(), runs, settings)
 
 
 @lru_cache(maxsize=8)
-def study_source(source: WorkloadSource, capacity: int, align: int, capture: str) -> WorkloadStudy:
-    """Return the study of a panel's requests; kept, since a panel asks again and again."""
+def study_source(
+    source: WorkloadSource, capacity: int, align: int, capture: str, _runs: tuple[str, ...]
+) -> WorkloadStudy:
+    """Return the study of a panel's requests; kept, since a panel asks again and again.
+
+    ``_runs`` are :func:`run_names`: a policy registered since then makes another study.
+    """
     return study_workload(source.workload, capacity=capacity, align=align, capture=capture)
 
 

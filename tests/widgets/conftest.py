@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 from traitlets import Int
 
+import sparselab as sl
+from sparselab import placement
 from widgets import controls, theme
 from widgets.panel import Panel
 
@@ -39,6 +43,18 @@ class Squares(Panel):
 
     def controls(self):
         return [controls.integer(self, "count", "Count", "How many squares.", 1, 20, unit="pieces")]
+
+
+@pytest.fixture
+def middle() -> Iterator[str]:
+    """The name of a policy that somebody registered, with an option that has a default."""
+
+    @sl.register_policy("middle", "one checkpoint in the middle")
+    def middle(context, part=2):
+        return [context.length // part]
+
+    yield "middle"
+    del placement._REGISTRY["middle"]
 
 
 @pytest.fixture

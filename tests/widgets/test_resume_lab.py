@@ -272,10 +272,23 @@ def test_the_code_runs_where_there_are_too_few_points_for_a_line(capsys):
 
 
 def test_policies_that_can_never_resume_are_not_offered():
-    assert "last" not in resume_lab.POLICIES
-    for policy in resume_lab.POLICIES:
+    assert "last" not in resume_lab.policy_choices()
+    for policy in resume_lab.policy_choices():
         schedule = sl.place(policy, 1024, 2, resume_study.overlaps(1024))
         assert schedule.positions[0] < 1024
+
+
+def test_a_registered_policy_is_offered(middle):
+    assert resume_lab.policy_choices() == ["balanced", "block", "sqrt", "log", "optimal", middle]
+
+
+def test_a_policy_given_in_python_is_timed_and_can_be_ticked_off():
+    lab = ResumeLab(compare=("last", "balanced"))
+    boxes = {box.description: box for box in lab.controls()[1].children[1:]}
+    boxes["log"].value = True
+    assert lab.compare == ("balanced", "log", "last")
+    boxes["last"].value = False
+    assert lab.compare == ("balanced", "log")
 
 
 def test_badges_say_what_failed_and_what_could_not_be_checked():

@@ -6,6 +6,7 @@ import plotly.graph_objects as go
 import pytest
 
 import sparselab as sl
+from sparselab import placement
 from sparselab.estimators import DecayedHistogram
 from widgets import WorkloadExplorer, theme
 from widgets.figures import workload as figures
@@ -13,8 +14,9 @@ from widgets.workload_source import FILE
 from widgets.workload_study import (
     BUDGETS,
     ENTRY_AWARE,
-    FAMILIES,
     HISTOGRAM,
+    OPTIMA,
+    families,
     held_gib,
     recomputed_share,
     run_arguments,
@@ -35,7 +37,7 @@ def study():
 class TestStudy:
     def test_has_every_run_once(self, study):
         assert study.runs["run"].tolist() == list(run_names())
-        assert study.runs["family"].unique().tolist() == list(FAMILIES)
+        assert study.runs["family"].unique().tolist() == list(families())
 
     @pytest.mark.parametrize("run", ["balanced, 4", "block 128", f"{HISTOGRAM}, 2", "last"])
     def test_rows_are_what_simulate_gives(self, study, run):
@@ -49,8 +51,8 @@ class TestStudy:
         assert study.simulate(run).summary == alone
 
     def test_histogram_and_entry_aware_differ_in_their_estimator_alone(self):
-        assert isinstance(FAMILIES[HISTOGRAM]["estimator"], DecayedHistogram)
-        assert isinstance(FAMILIES[ENTRY_AWARE]["estimator"].prior, DecayedHistogram)
+        assert isinstance(OPTIMA[HISTOGRAM]["estimator"], DecayedHistogram)
+        assert isinstance(OPTIMA[ENTRY_AWARE]["estimator"].prior, DecayedHistogram)
 
     def test_gib_are_those_of_the_simulator(self, study):
         result = sl.simulate(study.workload, "block", block_size=64, capacity=8, architecture=MODEL)
@@ -59,6 +61,17 @@ class TestStudy:
         bytes_held = rows["retained_kv_bytes"] + rows["retained_checkpoint_bytes"]
         assert gib["block 64"] == pytest.approx(bytes_held.max() / 2**30)
         assert gib["no_cache"] == 0 < gib["kv_only"]
+
+    def test_a_registered_policy_is_among_the_runs(self, middle):
+        @sl.register_policy("elsewhere", "needs an option that nobody gives here")
+        def elsewhere(context, where):
+            return [where]
+
+        try:
+            assert list(families()).index(middle) == list(families()).index(HISTOGRAM) - 1
+            assert "elsewhere" not in families()
+        finally:
+            del placement._REGISTRY["elsewhere"]
 
     def test_unknown_runs_are_refused(self):
         with pytest.raises(ValueError, match="unknown run 'block 63'"):
@@ -69,7 +82,7 @@ class TestFigures:
     @pytest.mark.parametrize("memory", ["checkpoints", "GiB"])
     def test_frontier_draws_the_recomputed_share_of_every_run(self, study, memory):
         figure = figures.frontier_figure(study, MODEL, memory)
-        assert [trace.name for trace in figure.data] == list(FAMILIES)
+        assert [trace.name for trace in figure.data] == list(families())
         shown = {
             str(name): y
             for trace in figure.data
@@ -106,7 +119,7 @@ class TestFigures:
             assert best == (not beaten.any()), run
         symbols = {
             str(name): symbol
-            for trace in panel.static().data[: len(FAMILIES)]
+            for trace in panel.static().data[: len(families())]
             for (name, *_), symbol in zip(trace.customdata, trace.marker.symbol, strict=True)
         }
         best = table.set_index("run")["non_dominated"]
@@ -204,6 +217,15 @@ class TestPanel:
         panel._clicked(trace, Points, None)
         assert panel.run == "balanced, 4"
         assert "“balanced, 4”" in panel.figure.layout.xaxis3.title.text
+
+    def test_a_policy_that_was_registered_since_is_replayed_too(self, request):
+        panel = WorkloadExplorer(**CHAT)
+        before = panel.table(panel.result)
+        run = request.getfixturevalue("middle")
+        panel = WorkloadExplorer(run=run, **CHAT)
+        after = panel.table(panel.result)
+        assert set(after["run"]) - set(before["run"]) == {run}
+        assert run in [trace.name for trace in panel.static().data]
 
     def test_models_change_the_bytes_and_nothing_else(self):
         panel = WorkloadExplorer(memory="GiB", **CHAT)
