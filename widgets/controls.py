@@ -326,18 +326,19 @@ def _tie(panel: HasTraits, trait: str, widget: Any) -> Any:
         if not following:
             setattr(panel, trait, change["new"])
 
+    # One that begins without a range gets it from its panel, again and again.
+    has_range = hasattr(widget, "max") and widget.min < widget.max
     show(getattr(panel, trait))
     widget.observe(take, "value")
     panel.observe(lambda change: show(change["new"]), trait)
-    widget.tooltip += _range_words(widget)
+    if has_range:
+        widget.tooltip += _range_words(widget)
     widget.help_text = f"{widget.description}: {widget.tooltip}"
     return widget
 
 
 def _range_words(widget: Any) -> str:
     """Return what a slider takes: a number typed beyond it becomes its nearest end, unsaid."""
-    if not hasattr(widget, "max") or widget.min == widget.max:
-        return ""
     steps = f" in steps of {widget.step:,.10g}" if widget.step > 1 else ""
     return f" From {widget.min:,.10g} to {widget.max:,.10g}{steps}."
 

@@ -86,6 +86,8 @@ def test_the_help_of_a_slider_says_its_range_and_its_steps(settings):
     wide = controls.integer(settings, "count", "Count", "How many.", 64, 131_072, step=64)
     assert wide.help_text == "Count: How many. From 64 to 200,000 in steps of 64."
     assert make(settings, "share").help_text.endswith(" From 0 to 1.")
+    follows = controls.integer(settings, "count", "Count", "How many.", 0, 0)
+    assert follows.help_text == "Count: How many."
     assert make(settings, "step").help_text == "Step: A power of two."
 
 
