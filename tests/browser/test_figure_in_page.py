@@ -55,3 +55,24 @@ def test_traces_that_go_come_and_change_their_names_at_once_are_drawn(
         expected = [" ".join(names), *([name, [i, len(name)]] for i, name in enumerate(names))]
         notebook.page.wait_for_function(DRAWS, arg=json.dumps(expected, separators=(",", ":")))
     assert notebook.errors() == []
+
+
+# Every limit on waiting is over at once, as on a machine that is busy for as long.
+IMPATIENT = """
+const timeout = AbortSignal.timeout.bind(AbortSignal);
+AbortSignal.timeout = milliseconds => timeout(0);
+"""
+
+
+def test_a_figure_that_takes_long_to_load_hears_of_changes_all_the_same(
+    open_notebook: Callable[..., Notebook],
+) -> None:
+    notebook = open_notebook(FIGURES, "live.become(figure(['late']))")
+    notebook.run_cell(0)
+    notebook.page.add_init_script(IMPATIENT)
+    notebook.save_and_reload()
+    notebook.page.locator(".js-plotly-plot .gtitle").first.wait_for()
+    notebook.run_cell(1)
+    expected = json.dumps(["late", ["late", [0, 4]]], separators=(",", ":"))
+    notebook.page.wait_for_function(DRAWS, arg=expected, timeout=20_000)
+    assert notebook.errors() == []
