@@ -12,6 +12,7 @@ import nbformat
 import pytest
 from jupyter_lab import Notebook, PanelPage
 from notebook_cases import CASES, NOTEBOOKS
+from papermill.iorw import load_notebook_node
 from papermill.parameterize import parameterize_notebook
 
 SLOW = ("03_workload_frontiers", "04_live_qwen_resume")
@@ -23,7 +24,7 @@ def test_it_runs_live_and_its_panels_are_drawn(
     open_notebook: Callable[..., Notebook], tmp_path: Path, file: Path
 ) -> None:
     if file.stem in SLOW:
-        small = parameterize_notebook(nbformat.read(file, as_version=4), CASES[file.stem][0])
+        small = parameterize_notebook(load_notebook_node(str(file)), CASES[file.stem][0])
         file = tmp_path / file.name
         nbformat.write(small, file)
     notebook = open_notebook(file=file)
