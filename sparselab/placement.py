@@ -160,6 +160,11 @@ class Policy:
     stores_kv: bool
     positions: Callable[..., ArrayLike] = field(repr=False)
 
+    @property
+    def required_options(self) -> tuple[str, ...]:
+        """The options that have no default: without them it cannot place."""
+        return tuple(name for name, default in self.options.items() if default is REQUIRED)
+
 
 _REGISTRY: dict[str, Policy] = {}
 

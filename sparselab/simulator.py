@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     import pandas
 
 CAPTURES = ("resumed", "full")
+#: Options of a policy that :func:`simulate` fills in.
+FILLED_OPTIONS = frozenset({"overlap", "parent_positions"})
 NO_POSITIONS: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
 NO_SPANS: NDArray[np.int64] = np.zeros((0, 2), dtype=np.int64)
 
@@ -333,7 +335,7 @@ class _Planner:
         self._align = check_integer("align", align, minimum=1)
         self._cost = cost
         self.options = options
-        self._fills = {"overlap", "parent_positions"} & set(self.policy.options)
+        self._fills = FILLED_OPTIONS & set(self.policy.options)
         self._pending: list[tuple[int, int, Hashable]] = []
         self._plans: dict[Hashable, NDArray[np.int64]] = {}
 

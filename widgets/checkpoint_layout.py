@@ -125,21 +125,7 @@ class CheckpointLayout(Panel):
                 LARGEST_BUDGET,
                 unit="checkpoints",
             ),
-            controls.visible_while(
-                self,
-                "policy",
-                lambda: self.policy == "block",
-                controls.integer(
-                    self,
-                    "block_size",
-                    "Block size",
-                    "Tokens between two checkpoints of the policy block.",
-                    64,
-                    8192,
-                    step=64,
-                    unit="tokens",
-                ),
-            ),
+            controls.block_size(self, "policy", lambda: self.policy == "block"),
             controls.choice(
                 self,
                 "model",

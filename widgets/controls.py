@@ -248,6 +248,32 @@ def help_texts(widget: w.Widget) -> list[str]:
     return own + [line for child in children for line in help_texts(child)]
 
 
+def block_size(
+    panel: HasTraits,
+    traits: str | Sequence[str],
+    is_used: Callable[[], bool],
+    minimum: int = 64,
+    maximum: int = 8192,
+    continuous: bool = True,
+) -> w.Widget:
+    """Return the slider of the trait ``block_size``, in steps of ``minimum``.
+
+    It is shown while ``is_used()``, which depends on ``traits``.
+    """
+    slider = integer(
+        panel,
+        "block_size",
+        "Block size",
+        "Tokens between two checkpoints of the policy block.",
+        minimum,
+        maximum,
+        step=minimum,
+        unit="tokens",
+        continuous=continuous,
+    )
+    return visible_while(panel, traits, is_used, slider)
+
+
 def visible_while(
     panel: HasTraits, traits: str | Sequence[str], holds: Callable[[], bool], control: w.Widget
 ) -> w.Widget:

@@ -15,7 +15,6 @@ from plotly.graph_objects import FigureWidget
 from traitlets import Float, Int, Tuple, Unicode
 
 import sparselab as sl
-from sparselab.placement import REQUIRED
 from sparselab.validation import check_choice
 from widgets import controls
 from widgets.comparison import Comparison, compare, own_schedule
@@ -195,21 +194,7 @@ class PlacementExplorer(Panel):
                 "makes late tokens dearer.",
                 [TOKENS, *sl.architecture.presets()],
             ),
-            controls.visible_while(
-                self,
-                "policies",
-                lambda: "block" in self.policies,
-                controls.integer(
-                    self,
-                    "block_size",
-                    "Block size",
-                    "Tokens between two checkpoints of the policy block.",
-                    64,
-                    8192,
-                    step=64,
-                    unit="tokens",
-                ),
-            ),
+            controls.block_size(self, "policies", lambda: "block" in self.policies),
         ]
 
     def _family_controls(self) -> dict[str, w.Widget]:
@@ -355,14 +340,8 @@ class PlacementExplorer(Panel):
 
 def policy_choices() -> tuple[str, ...]:
     """Return the policies that length, budget and overlaps suffice for, and the reader's own."""
-    return (
-        *(
-            name
-            for name, policy in sl.policies().items()
-            if REQUIRED not in policy.options.values()
-        ),
-        OWN,
-    )
+    known = sl.policies().items()
+    return (*(name for name, policy in known if not policy.required_options), OWN)
 
 
 def parse_positions(text: str) -> list[int]:

@@ -14,7 +14,6 @@ import plotly.graph_objects as go
 from traitlets import Int, Tuple, Unicode
 
 import sparselab as sl
-from sparselab.placement import REQUIRED
 from widgets import controls, resume_study
 from widgets.figures import replay as figures
 from widgets.panel import Panel
@@ -196,19 +195,13 @@ class ResumeLab(Panel):
             integer(
                 "budget", "Budget M", "For policies that have a budget.", 1, 32, 1, "checkpoints"
             ),
-            controls.visible_while(
+            controls.block_size(
                 self,
                 ["policy", "compare"],
                 lambda: "block" in (self.policy, *self.compare),
-                integer(
-                    "block_size",
-                    "Block size",
-                    "Tokens between two checkpoints of the policy block.",
-                    32,
-                    2048,
-                    32,
-                    "tokens",
-                ),
+                32,
+                2048,
+                continuous=False,
             ),
             integer("repeats", "Repeats", "Timed runs of each case; medians count.", 1, 20),
         ]
@@ -313,7 +306,7 @@ def policy_choices() -> list[str]:
     return [
         name
         for name, policy in sl.policies().items()
-        if name not in NEVER_RESUMED and REQUIRED not in policy.options.values()
+        if name not in NEVER_RESUMED and not policy.required_options
     ]
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 import sparselab as sl
 from sparselab.estimators import DecayedHistogram, EntryAware
 from sparselab.pareto import non_dominated
-from sparselab.placement import REQUIRED
-from sparselab.simulator import SimulationResult
+from sparselab.simulator import FILLED_OPTIONS, SimulationResult
 from sparselab.workloads import Workload
 from widgets.workload_source import WorkloadSource
 
@@ -25,8 +24,6 @@ HISTOGRAM, ENTRY_AWARE = "optimal, histogram", "optimal, entry-aware"
 
 # In this order in the legend; a policy that somebody registered comes after them.
 POLICIES = ("no_cache", "kv_only", "last", "branch", "sqrt", "log", "block", "balanced")
-# Options that the simulator fills in.
-FILLED = ("overlap", "parent_positions")
 # Label of a family of runs -> arguments of `simulate`.
 OPTIMA: Mapping[str, dict[str, Any]] = {
     HISTOGRAM: {
@@ -72,13 +69,8 @@ def families() -> dict[str, dict[str, Any]]:
     """
     known = sl.policies()
     names = [name for name in dict.fromkeys([*POLICIES, *known]) if name != "optimal"]
-    return {**{name: {} for name in names if _needs_no_option(known[name])}, **OPTIMA}
-
-
-def _needs_no_option(policy: sl.Policy) -> bool:
-    return all(
-        name in FILLED or default is not REQUIRED for name, default in policy.options.items()
-    )
+    usable = (name for name in names if FILLED_OPTIONS.issuperset(known[name].required_options))
+    return {**{name: {} for name in usable}, **OPTIMA}
 
 
 def run_names() -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from sparselab.files import check_writable
 from sparselab.overlap import OverlapDistribution
-from sparselab.placement import REQUIRED, Policy, place, policies
+from sparselab.placement import Policy, place, policies
 from sparselab.validation import check_choice
 
 
@@ -129,11 +129,7 @@ def options_by_policy(pairs: list[str], names: Iterable[str]) -> dict[str, dict[
 
 def comparable_policies() -> dict[str, Policy]:
     """Return the policies that a length, a budget and overlaps suffice for."""
-    return {
-        name: policy
-        for name, policy in policies().items()
-        if not any(default is REQUIRED for default in policy.options.values())
-    }
+    return {name: policy for name, policy in policies().items() if not policy.required_options}
 
 
 def print_json(value: Any) -> None:

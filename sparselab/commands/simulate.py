@@ -163,14 +163,13 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.policy,
         arguments.budget,
         _estimator(arguments),
-        1 if arguments.replan_every is None else arguments.replan_every,
-        arguments.capacity,
-        _capacity_bytes(arguments.capacity_gib),
-        arguments.eviction or "fifo",
-        arguments.align,
-        arguments.warmup,
-        arguments.capture,
+        capacity=arguments.capacity,
+        capacity_bytes=_capacity_bytes(arguments.capacity_gib),
+        align=arguments.align,
+        warmup=arguments.warmup,
+        capture=arguments.capture,
         architecture=arguments.model,
+        **_given(arguments, "replan_every", "eviction"),
         **parse_options(arguments.option, simulate),
     )
     if arguments.out:
@@ -230,19 +229,21 @@ def _workload(arguments: argparse.Namespace) -> Workload:
 def _estimator(arguments: argparse.Namespace) -> Estimator:
     from sparselab.estimators import DecayedHistogram, EntryAware, Histogram
 
-    kind = arguments.estimator or "decayed"
-    gamma, strength = arguments.gamma, arguments.strength
+    kind, gamma, strength = arguments.estimator or "decayed", arguments.gamma, arguments.strength
     if kind == "histogram" and gamma is not None:
         raise ValueError(f"--estimator histogram has no --gamma, got {gamma:g}; leave it out.")
     if kind != "entry-aware" and strength is not None:
         raise ValueError(f"--estimator {kind} has no --strength, got {strength:g}; leave it out.")
-    relative, beyond = bool(arguments.relative), arguments.beyond or "count"
     if kind == "histogram":
-        return Histogram(relative, beyond)
-    decayed = DecayedHistogram(0.99 if gamma is None else gamma, relative, beyond)
-    if kind == "decayed":
-        return decayed
-    return EntryAware(decayed, 1.0 if strength is None else strength)
+        return Histogram(**_given(arguments, "relative", "beyond"))
+    decayed = DecayedHistogram(**_given(arguments, "gamma", "relative", "beyond"))
+    return decayed if kind == "decayed" else EntryAware(decayed, **_given(arguments, "strength"))
+
+
+def _given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return those of the named arguments that were given; for the others a default counts."""
+    found = {name: getattr(arguments, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _capacity_bytes(gib: float | None) -> int | None:
