@@ -142,19 +142,28 @@ def test_changed_settings_leave_picture_and_code_of_the_run_and_the_status_says_
     assert lab._status.value == finished
 
 
+def run_meanwhile(lab, action, monkeypatch):
+    """Run to the end; ``action`` is called with each study before the panel has it."""
+    original = resume_study.steps
+
+    def steps(settings):
+        for study in original(settings):
+            action(study)
+            yield study
+
+    monkeypatch.setattr(resume_study, "steps", steps)
+    lab.start()
+    lab.wait(60)
+
+
 def test_settings_changed_during_a_run_are_not_taken_for_those_of_the_run(monkeypatch):
     lab = small_lab()
     _ = lab.view
-    original = resume_study.steps
 
-    def changed_meanwhile(settings):
-        for study in original(settings):
-            lab.budget = 5
-            yield study
+    def change(_study):
+        lab.budget = 5
 
-    monkeypatch.setattr(resume_study, "steps", changed_meanwhile)
-    lab.start()
-    lab.wait(60)
+    run_meanwhile(lab, change, monkeypatch)
     assert lab.result.settings.budget == 2
     assert "sl.place('optimal', 128, 2, " in html.unescape(lab._code_line.value)
     assert "The settings have changed since" in lab._status.value
@@ -177,17 +186,12 @@ def test_a_run_that_fails_to_load_leaves_the_last_one_as_it_was(study):
 def test_stopping_keeps_what_is_finished(monkeypatch):
     lab = small_lab()
     _ = lab.view
-    original = resume_study.steps
 
-    def stopped_while_timing(settings):
-        for study in original(settings):
-            if len(study.runs) == 3:
-                lab.stop()
-            yield study
+    def stop_while_timing(study):
+        if len(study.runs) == 3:
+            lab.stop()
 
-    monkeypatch.setattr(resume_study, "steps", stopped_while_timing)
-    lab.start()
-    lab.wait(60)
+    run_meanwhile(lab, stop_while_timing, monkeypatch)
     assert len(lab.result.runs) == 3
     assert not lab.result.finished
     assert "Stopped after 9 of 18 steps; these are kept." in lab._status.value
@@ -197,17 +201,12 @@ def test_stopping_keeps_what_is_finished(monkeypatch):
 def test_a_run_that_fails_partway_says_how_far_it_came(monkeypatch):
     lab = small_lab()
     _ = lab.view
-    original = resume_study.steps
 
-    def failing(settings):
-        for study in original(settings):
-            if study.done == 4:
-                raise RuntimeError("out of memory.")
-            yield study
+    def fail(study):
+        if study.done == 4:
+            raise RuntimeError("out of memory.")
 
-    monkeypatch.setattr(resume_study, "steps", failing)
-    lab.start()
-    lab.wait(60)
+    run_meanwhile(lab, fail, monkeypatch)
     assert lab.result.done == 3
     assert "The run failed after 3 of 18 steps; these are kept." in lab._status.value
     control = next(t for t in lab.figure.data if t.name == "control: state zeroed")
