@@ -8,15 +8,16 @@ from typing import Any
 import ipywidgets as w
 import numpy as np
 import pandas as pd
-from traitlets import Int, Unicode, link, observe
+from traitlets import Int, Unicode, link
 
 import sparselab as sl
 from sparselab.simulator import SimulationResult
 from sparselab.validation import check_choice, check_integer
 from widgets import controls
 from widgets.figures.checkpoint_layout import RequestView, checkpoint_layout_spec
-from widgets.panel import EXPECTED_ERRORS, Panel
-from widgets.workload_source import FILE, RECOGNISED, WorkloadSource, workload_source
+from widgets.panel import EXPECTED_ERRORS
+from widgets.workload_panel import WorkloadPanel
+from widgets.workload_source import FILE, WorkloadSource
 
 # Shipped samples and synthetic workloads: small, offline, and loaded in a moment.
 WORKLOADS = (
@@ -31,7 +32,7 @@ LARGEST_BUDGET = 16
 PLAY_INTERVAL_MS = 700
 
 
-class CheckpointLayout(Panel):
+class CheckpointLayout(WorkloadPanel):
     """Watch requests meet the checkpoints that earlier requests left behind.
 
     Attributes:
@@ -50,25 +51,22 @@ class CheckpointLayout(Panel):
     title = "Checkpoint layout"
 
     workload = Unicode(WORKLOADS[0]).tag(parameter=True)
-    path = Unicode("").tag(parameter=True)
-    file_format = Unicode(RECOGNISED).tag(parameter=True)
-    seed = Int(0).tag(parameter=True)
     policy = Unicode("balanced").tag(parameter=True)
     budget = Int(4).tag(parameter=True)
     block_size = Int(512).tag(parameter=True)
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
     request = Int(100).tag(parameter=True)
 
-    @observe("path")
-    def _choose_file(self, change: Any) -> None:
-        if change["new"].strip():
-            self.workload = FILE
+    def source(self, parameters: dict[str, Any]) -> WorkloadSource:
+        """Return the requests, of one of the workloads that are small and offline, or a file."""
+        check_choice("workload", parameters["workload"], (*WORKLOADS, FILE))
+        return super().source(parameters)
 
     def compute(self, parameters: dict[str, Any]) -> tuple[SimulationResult, RequestView]:
         """Return the whole simulation and the view of the one request."""
         check_integer("request", parameters["request"], minimum=0)
         simulated = _simulate(
-            _source(parameters),
+            self.source(parameters),
             parameters["policy"],
             parameters["budget"],
             parameters["model"],
@@ -87,7 +85,7 @@ class CheckpointLayout(Panel):
 
     def code(self, parameters: dict[str, Any]) -> str:
         """Return the simulation and the row that is shown."""
-        source = _source(parameters)
+        source = self.source(parameters)
         shown = min(parameters["request"], len(source.workload) - 1)
         options = "".join(f", {name}={value}" for name, value in _options(parameters).items())
         return "\n".join(
@@ -103,7 +101,7 @@ class CheckpointLayout(Panel):
     def controls(self) -> list[w.Widget]:
         """Return the controls: what is simulated, and which request is shown."""
         return [
-            controls.row(*controls.workload(self, WORKLOADS), *self._cache_controls()),
+            controls.row(*self.workload_controls(WORKLOADS), *self._cache_controls()),
             controls.row(*self._request_controls()),
         ]
 
@@ -203,13 +201,6 @@ def _words(simulated: SimulationResult) -> str:
 def _options(parameters: dict[str, Any]) -> dict[str, Any]:
     """Return the options of the policy."""
     return {"block_size": parameters["block_size"]} if parameters["policy"] == "block" else {}
-
-
-def _source(parameters: dict[str, Any]) -> WorkloadSource:
-    check_choice("workload", parameters["workload"], (*WORKLOADS, FILE))
-    return workload_source(
-        parameters["workload"], parameters["path"], parameters["seed"], parameters["file_format"]
-    )
 
 
 @lru_cache(maxsize=16)

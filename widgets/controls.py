@@ -13,8 +13,6 @@ from typing import Any
 import ipywidgets as w
 from traitlets import HasTraits
 
-from widgets.workload_source import FILE, FORMATS
-
 WIDTH = "385px"
 _STYLE = {"description_width": "165px"}
 
@@ -116,54 +114,6 @@ def text(panel: HasTraits, trait: str, label: str, help_text: str, placeholder: 
             placeholder=placeholder, continuous_update=False, **_described(label, "", help_text)
         ),
     )
-
-
-def workload(panel: HasTraits, names: Sequence[str]) -> list[w.Widget]:
-    """Return the controls of what :func:`widgets.workload_source.workload_source` takes.
-
-    They are tied to the traits ``workload``, one of ``names`` or the reader's own file, ``path``,
-    ``file_format`` and ``seed``.
-    """
-    of_file = [
-        text(
-            panel,
-            "path",
-            "Your own file",
-            "Where a trace or data set lies for the kernel; Enter reads it.",
-            "trace.jsonl",
-        ),
-        choice(
-            panel,
-            "file_format",
-            "Format",
-            "Of your own file, for one that could be read in several ways.",
-            FORMATS,
-        ),
-    ]
-    return [
-        choice(
-            panel,
-            "workload",
-            "Workload",
-            "Shipped samples, synthetic requests made up with the lengths of a dataset, or a file "
-            "of your own.",
-            [*names, FILE],
-        ),
-        *(
-            visible_while(panel, "workload", lambda: panel.workload == FILE, control)
-            for control in of_file
-        ),
-        integer(
-            panel,
-            "seed",
-            "Seed",
-            "Of the order in which the groups' requests arrive. A trace with arrivals of its own "
-            "keeps them.",
-            0,
-            1000,
-            continuous=False,
-        ),
-    ]
 
 
 def several(

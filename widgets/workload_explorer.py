@@ -8,15 +8,14 @@ from typing import Any
 import ipywidgets as w
 import pandas as pd
 from plotly.graph_objects import FigureWidget
-from traitlets import Int, Unicode, observe
+from traitlets import Int, Unicode
 
 import sparselab as sl
 from sparselab.simulator import SimulationResult
 from sparselab.validation import check_choice
 from widgets import controls
 from widgets.figures import workload as figures
-from widgets.panel import Panel
-from widgets.workload_source import FILE, RECOGNISED, WorkloadSource, workload_source
+from widgets.workload_panel import WorkloadPanel
 from widgets.workload_study import (
     ENTRY_AWARE,
     WorkloadStudy,
@@ -33,7 +32,7 @@ from widgets.workload_study import (
 MEMORY_AXES = ("checkpoints", "GiB")
 
 
-class WorkloadExplorer(Panel):
+class WorkloadExplorer(WorkloadPanel):
     """Replay a workload under every policy; look at the frontier, and into one run.
 
     Attributes:
@@ -52,9 +51,6 @@ class WorkloadExplorer(Panel):
 
     title = "Workload explorer"
 
-    workload = Unicode("quality").tag(parameter=True)
-    path = Unicode("").tag(parameter=True)
-    file_format = Unicode(RECOGNISED).tag(parameter=True)
     seed = Int(42).tag(parameter=True)
     capacity = Int(20).tag(parameter=True)
     align = Int(64).tag(parameter=True)
@@ -62,11 +58,6 @@ class WorkloadExplorer(Panel):
     model = Unicode("qwen3.5-0.8b").tag(parameter=True)
     memory = Unicode("checkpoints").tag(parameter=True)
     run = Unicode(f"{ENTRY_AWARE}, 2").tag(parameter=True)
-
-    @observe("path")
-    def _choose_file(self, change: Any) -> None:
-        if change["new"].strip():
-            self.workload = FILE
 
     def compute(
         self, parameters: dict[str, Any]
@@ -76,7 +67,7 @@ class WorkloadExplorer(Panel):
         check_choice("run", parameters["run"], run_names())
         architecture = sl.HybridArchitecture.preset(parameters["model"])
         study = study_source(
-            _source(parameters),
+            self.source(parameters),
             parameters["capacity"],
             parameters["align"],
             parameters["capture"],
@@ -111,7 +102,7 @@ class WorkloadExplorer(Panel):
         return (
             "import sparselab as sl\n"
             "from sparselab.estimators import DecayedHistogram, EntryAware\n"
-            f"workload = {_source(p).code}\n"
+            f"workload = {self.source(p).code}\n"
             f"result = sl.simulate(workload, {shown}, capacity={p['capacity']}, "
             f"align={p['align']}, capture={p['capture']!r}, architecture={p['model']!r})\n"
             "result.summary"
@@ -120,7 +111,7 @@ class WorkloadExplorer(Panel):
     def controls(self) -> list[w.Widget]:
         """Return the controls: the requests, the cache, the picture."""
         return [
-            controls.row(*controls.workload(self, list(sl.workloads.loaders()))),
+            controls.row(*self.workload_controls(sl.workloads.loaders())),
             controls.row(*self._cache_controls()),
             controls.row(*self._picture_controls()),
         ]
@@ -186,12 +177,6 @@ class WorkloadExplorer(Panel):
                 run_names(),
             ),
         ]
-
-
-def _source(parameters: dict[str, Any]) -> WorkloadSource:
-    return workload_source(
-        parameters["workload"], parameters["path"], parameters["seed"], parameters["file_format"]
-    )
 
 
 @lru_cache(maxsize=16)
